@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from simulator.reports.comparison import Outcome, Shaking
     from simulator.scheduling.estimates import Estimates
     from simulator.scheduling.semantics import Semantics
+    from simulator.scheduling.slurm_rules import SlurmRules
     from simulator.scheduling.workload import Workload
     from simulator.traces.trace import Trace
 
@@ -127,6 +128,15 @@ def simulate(
     estimated_running: Annotated[
         Source | None,
         typer.Option("--run-by", help="estimates or requests; overrides --adjust."),
+    ] = None,
+    slurm_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="slurm: what scontrol show config, partition and node print.",
+        ),
     ] = None,
     requests: Annotated[
         str | None,
@@ -197,6 +207,7 @@ def simulate(
     check_directory(report)
     estimates, order = of_scenario(scenario, estimates, order)
     refuse_idle(shake=shake, repeat=repeat, estimates=estimates or (), url=url)
+    site = site_rules(slurm_config, policy or [], cores_per_node)
     rules = {
         "order": order or "fcfs",
         "events": events,
@@ -208,7 +219,9 @@ def simulate(
         "estimated_order": acts(estimated_order),
         "estimated_backfilling": acts(estimated_backfilling),
         "estimated_running": acts(estimated_running),
+        "slurm": site,
     }
+    processors = processors or processors_of(site)
     combinations = Combinations(
         semantics=semantics_of(policy or ["easy"], adjust, rules),
         estimates=estimates or ["requested"],
@@ -277,6 +290,30 @@ def refuse_idle(
         raise CommandError("--repeat repeats what --shake moves: name it too.", ExitCode.USAGE)
     if url and SERVICE not in estimates:
         raise CommandError("--url is asked by --estimates service only.", ExitCode.USAGE)
+
+
+def site_rules(
+    directory: Path | None, policies: Sequence[str], cores_per_node: int | None
+) -> "SlurmRules | None":
+    """Return the rules of a site's Slurm, if a directory with its configuration is named.
+
+    Raises:
+        CommandError: there is another policy, or another machine, than that of the configuration.
+    """
+    if directory is None:
+        return None
+    from simulator.scheduling.slurm_configuration import read_configuration
+
+    if {name for text in policies for name in text.split(",")} != set(TWINS):
+        raise CommandError("--slurm-config is for --policy slurm alone.", ExitCode.USAGE)
+    if cores_per_node is not None:
+        raise CommandError("--slurm-config knows the nodes: no --cores-per-node.", ExitCode.USAGE)
+    return read_configuration(directory)
+
+
+def processors_of(site: "SlurmRules | None") -> int | None:
+    """Return the size of a site's cluster, if it is known."""
+    return site.cluster.cpus if site and site.cluster else None
 
 
 def of_scenario(

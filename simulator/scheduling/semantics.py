@@ -208,15 +208,20 @@ class Semantics:
     def _slurm_card(self, rules: SlurmRules) -> dict[str, str]:
         """Return the rules of the twin in words."""
         length = "estimate" if self.estimated_order else "TimeLimit"
-        waiting = self.estimated_backfilling or self.estimated_running
+        acts = self.estimated_backfilling or self.estimated_running
+        soft = "estimate" if acts else "none"
+        if acts and not rules.time_min_as_soft_limit:
+            soft = "none, as time_min_as_soft_limit is not set"
         return {
             "Policy": f"{SLURM}: {SLURM_MEANING}",
             "Order": {
-                "fcfs": "fcfs: submission; ties by job number",
+                "fcfs": f"fcfs: {rules.priority_type}; ties by submission, then job number",
                 "sjf": f"sjf: the shortest {length} in minutes; ties by submission, job number",
             }[self.order],
             "Slurm": rules.card(),
-            "Estimates act on": f"TimeMin: {'estimate' if waiting else 'none'}",
+            **({"Cluster": rules.cluster.card()} if rules.cluster else {}),
+            "Not modelled": "; ".join(rules.unmodelled) or "nothing of the configuration",
+            "Estimates act on": f"TimeMin: {soft}",
         }
 
     def _sources(self) -> Mapping[str, str]:

@@ -3,43 +3,107 @@
 import numpy as np
 
 from simulator.engine.slurm.slurm_loop import BY_ESTIMATE, BY_LIMIT
-from simulator.engine.slurm.slurm_state import SlurmState, new_slurm_state
+from simulator.engine.slurm.slurm_state import (
+    NodeGroup,
+    PartitionNodes,
+    SlurmState,
+    new_slurm_state,
+)
 from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition, SlurmRules
 from simulator.scheduling.workload import Workload, WorkloadError
-from simulator.traces.trace import Integers
+from simulator.traces.trace import Integers, Reals
 
 MOST_NODES = 2**16
 """Nodes of a twin. A plan is a set of nodes for each of hundreds of times."""
 
 
 def empty_cluster(workload: Workload, semantics: Semantics) -> SlurmState:
-    """Return a cluster of one partition of equal nodes, which jobs take whole.
+    """Return a cluster before the first submission.
+
+    Without a site's configuration it has one partition of equal nodes, which jobs take whole.
 
     Raises:
-        WorkloadError: the machine has too many nodes.
+        WorkloadError: the machine has too many nodes, or a job does not fit into its partition.
     """
     rules = semantics.slurm
     assert rules is not None  # noqa: S101 - the policy is slurm
-    nodes = workload.processors_of_machine
-    if nodes > MOST_NODES:
+    cluster = rules.cluster or plain_cluster(workload)
+    if cluster.nodes > MOST_NODES:
         raise WorkloadError(
-            f"The twin of Slurm plans sets of nodes, at most {MOST_NODES:,}: {nodes:,} "
-            "processors need --cores-per-node."
+            f"The twin of Slurm plans sets of nodes, at most {MOST_NODES:,}: {cluster.nodes:,} "
+            "need --cores-per-node or --slurm-config."
         )
+    names = partition_names(workload)
+    partitions = np.array([cluster.place_of(name) for name in names], np.int64)
+    _check_sizes(workload, cluster, partitions)
     columns = {
         name: getattr(workload, name) for name in ("submit", "processors", "runtime", "request")
     }
     columns |= {
-        "nodes": workload.processors,
+        "nodes": workload.processors if rules.cluster is None else _nodes(workload, cluster),
         "limit": limits_of(workload.request),
-        "partition": np.zeros(len(workload), np.int64),
+        "partition": partitions,
         "user": numbered(workload.trace.user),
+        "account": numbered(workload.trace.group),
+        "base": _base(workload, rules, cluster, partitions),
     }
     return new_slurm_state(
         columns,
-        partitions=[(1, list(range(nodes)))],
-        rules={**rules.numbers(), **_effects(semantics), "nodes": nodes},
+        groups=[NodeGroup(*group) for group in cluster.groups],
+        partitions=[_nodes_of(each) for each in cluster.partitions],
+        rules={**rules.numbers(), **_effects(semantics)},
     )
+
+
+def plain_cluster(workload: Workload) -> SlurmCluster:
+    """Return a cluster of one partition of equal nodes, which jobs take whole."""
+    nodes = workload.processors_of_machine
+    return SlurmCluster(
+        groups=((nodes, 1, 1),),
+        partitions=(SlurmPartition(name="all", ranges=((0, nodes),), exclusive=True),),
+    )
+
+
+def _nodes_of(partition: SlurmPartition) -> PartitionNodes:
+    members = [node for begin, end in partition.ranges for node in range(begin, end)]
+    return PartitionNodes(partition.tier, partition.exclusive, members)
+
+
+def partition_names(workload: Workload) -> list[str]:
+    """Return the name of each job's queue, by the log's header, else its number."""
+    names = {}
+    for key in ("Partition", "Queue"):
+        for line in workload.trace.header.get(key, "").splitlines():
+            number, _, name = line.strip().partition(" ")
+            names[number] = name.split()[0] if name.strip() else number
+    return [names.get(str(number), str(number)) for number in workload.trace.queue.tolist()]
+
+
+def _check_sizes(workload: Workload, cluster: SlurmCluster, partitions: Integers) -> None:
+    """Refuse a job that no number of free nodes of its partition would hold.
+
+    Raises:
+        WorkloadError: the message names the job.
+    """
+    sizes = np.array([cluster.cpus_of(each) for each in cluster.partitions], np.int64)
+    too_large = np.flatnonzero(workload.processors > sizes[partitions])
+    if len(too_large):
+        first = too_large[0]
+        partition = cluster.partitions[partitions[first]]
+        raise WorkloadError(
+            f"Job {workload.trace.job[first]} has {workload.processors[first]:,} processors, "
+            f"partition {partition.name} {sizes[partitions[first]]:,}."
+        )
+
+
+def _nodes(workload: Workload, cluster: SlurmCluster) -> Integers:
+    """Return the number of whole nodes that jobs need where all nodes are equal, else 1."""
+    cpus = {cpus for _, cpus, _ in cluster.groups}
+    if len(cpus) > 1 or not all(each.exclusive for each in cluster.partitions):
+        return np.ones(len(workload), np.int64)
+    nodes: Integers = -(-workload.processors // cpus.pop())
+    return nodes
 
 
 def limits_of(requests: Integers) -> Integers:
@@ -51,6 +115,24 @@ def limits_of(requests: Integers) -> Integers:
 def numbered(names: Integers) -> Integers:
     """Return the numbers 0, 1, … in the place of arbitrary ones."""
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+
+def _base(
+    workload: Workload, rules: SlurmRules, cluster: SlurmCluster, partitions: Integers
+) -> Reals:
+    """Return the factors of priorities that do not change: size and partition."""
+    base = np.zeros(len(workload))
+    if not rules.is_multifactor:
+        return base
+    total = cluster.cpus
+    if rules.priority_weight_job_size:
+        # One node is asked for at least (set_priority_factors).
+        size = (1 / cluster.nodes + workload.processors / total) / 2
+        base += rules.priority_weight_job_size * (1 - size if rules.priority_favor_small else size)
+    factors = np.array([each.job_factor for each in cluster.partitions], float)
+    if rules.priority_weight_partition and factors.max():
+        base += rules.priority_weight_partition * (factors / factors.max())[partitions]
+    return base
 
 
 def _effects(semantics: Semantics) -> dict[str, int]:

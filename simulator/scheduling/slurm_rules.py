@@ -10,6 +10,8 @@ MEANING = (
     "scheduler's cycle; plans are sets of nodes (docs/twins.md)"
 )
 
+BASIC, MULTIFACTOR = "priority/basic", "priority/multifactor"
+
 LONGEST = 366 * 86400
 """Seconds; no rule is longer."""
 
@@ -19,6 +21,75 @@ MOST = 1_000_000
 
 class SlurmRulesError(ValueError):
     """A rule of the twin has an impossible value; the message names the rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmPartition:
+    """A partition.
+
+    Attributes:
+        name: name in slurm.conf, and in the log.
+        ranges: its nodes: begin of a range of places in the list of nodes, and end behind it.
+        exclusive: jobs take whole nodes (``OverSubscribe=EXCLUSIVE``).
+        tier: PriorityTier.
+        job_factor: PriorityJobFactor.
+        is_default: jobs without a known partition are in it.
+    """
+
+    name: str
+    ranges: tuple[tuple[int, int], ...]
+    exclusive: bool = False
+    tier: int = 1
+    job_factor: int = 1
+    is_default: bool = False
+
+    def card(self) -> str:
+        """Return the partition in a few words."""
+        nodes = sum(end - begin for begin, end in self.ranges)
+        whole = ", whole nodes" if self.exclusive else ""
+        return f"{self.name} ({nodes} nodes, tier {self.tier}{whole})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmCluster:
+    """Nodes and partitions.
+
+    Attributes:
+        groups: number, CPUs and weight of nodes that follow one another in the list of nodes.
+        partitions: the partitions; at least one.
+    """
+
+    groups: tuple[tuple[int, int, int], ...]
+    partitions: tuple[SlurmPartition, ...]
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return sum(nodes for nodes, _, _ in self.groups)
+
+    def card(self) -> str:
+        """Return nodes and partitions in one line."""
+        groups = ", ".join(
+            f"{nodes} nodes of {cpus} CPUs" + (f" (weight {weight})" if weight != 1 else "")
+            for nodes, cpus, weight in self.groups
+        )
+        return f"{groups}; partitions {', '.join(each.card() for each in self.partitions)}"
+
+    @property
+    def cpus(self) -> int:
+        """Number of CPUs."""
+        return sum(nodes * cpus for nodes, cpus, _ in self.groups)
+
+    def cpus_of(self, partition: SlurmPartition) -> int:
+        """Number of CPUs of a partition."""
+        cpus = [cpus for nodes, cpus, _ in self.groups for _ in range(nodes)]
+        return sum(sum(cpus[begin:end]) for begin, end in partition.ranges)
+
+    def place_of(self, name: str) -> int:
+        """Place of a job's partition by its name, else of the default one."""
+        places = {each.name: place for place, each in enumerate(self.partitions)}
+        defaults = [place for place, each in enumerate(self.partitions) if each.is_default]
+        return places.get(name, (*defaults, 0)[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +104,9 @@ class SlurmRules:
         bf_max_job_part: number of jobs of a partition that a cycle looks at; 0: no limit.
         bf_max_job_user: number of jobs of a user that a cycle looks at; 0: no limit.
         bf_max_job_start: number of jobs that a cycle starts; 0: no limit.
+        bf_max_time: a cycle ends after that; 0: ``bf_interval``.
+        bf_continue: a cycle goes on though jobs were submitted or have ended since it began.
+            Without it a cycle of more than two seconds stops at the first such change.
         bf_node_space_size: number of entries of a plan; a reservation takes up to two. 0:
             ``bf_max_job_test``.
         bf_window_linear: seconds by which the window grows in which ends count together; 0: it
@@ -44,9 +118,25 @@ class SlurmRules:
         kill_wait: time between the limit of a job and its end.
         over_time_limit: time by which a job may exceed its limit.
         time_min_as_soft_limit: TimeMin is a soft limit (Slurm 25.05.4 and later).
+        priority_type: ``priority/basic`` is first come, first served; or ``priority/multifactor``.
+        priority_weight_age: weights of multifactor; a factor is between 0 and 1.
+        priority_weight_fair_share: see above.
+        priority_weight_job_size: see above.
+        priority_weight_partition: see above.
+        priority_max_age: waiting time at which the age factor is 1.
+        priority_favor_small: small jobs have the larger size factor.
+        priority_decay_half_life: of usage; 0: usage does not decay.
+        priority_calc_period: priorities of waiting jobs are computed again that often.
+        max_jobs_per_user: number of jobs of a user that run at once; 0: no limit.
+        max_cpus_per_user: CPUs that they hold; likewise of an account.
+        max_jobs_per_account: see above.
+        max_cpus_per_account: see above.
         epilog: time from the end of a job until its nodes may be used again. Not of slurm.conf.
         cycle_time: duration of a backfill cycle, and what each tested job adds. Not of slurm.conf.
         test_time: see ``cycle_time``.
+        cluster: nodes and partitions; None: one partition of equal nodes, as large as the log's
+            machine, which jobs take whole.
+        unmodelled: what of the site's configuration would change a schedule and is not modelled.
         skips_cycles: cycles that would change nothing are not played; the schedule is the same.
     """
 
@@ -57,6 +147,8 @@ class SlurmRules:
     bf_max_job_part: int = 0
     bf_max_job_user: int = 0
     bf_max_job_start: int = 0
+    bf_max_time: int = 0
+    bf_continue: bool = False
     bf_node_space_size: int = 0
     bf_window_linear: int = 0
     sched_interval: int = 60
@@ -66,9 +158,24 @@ class SlurmRules:
     kill_wait: int = 30
     over_time_limit: int = 0
     time_min_as_soft_limit: bool = True
+    priority_type: str = BASIC
+    priority_weight_age: int = 0
+    priority_weight_fair_share: int = 0
+    priority_weight_job_size: int = 0
+    priority_weight_partition: int = 0
+    priority_max_age: int = 7 * 86400
+    priority_favor_small: bool = False
+    priority_decay_half_life: int = 7 * 86400
+    priority_calc_period: int = 300
+    max_jobs_per_user: int = 0
+    max_cpus_per_user: int = 0
+    max_jobs_per_account: int = 0
+    max_cpus_per_account: int = 0
     epilog: int = 1
     cycle_time: float = 0.1
     test_time: float = 0.0
+    cluster: SlurmCluster | None = None
+    unmodelled: tuple[str, ...] = ()
     skips_cycles: bool = True
 
     def __post_init__(self) -> None:
@@ -77,6 +184,10 @@ class SlurmRules:
         Raises:
             SlurmRulesError: the message names the rule.
         """
+        if self.priority_type not in {BASIC, MULTIFACTOR}:
+            raise SlurmRulesError(
+                f"priority_type is {BASIC} or {MULTIFACTOR}, not {self.priority_type}."
+            )
         for name, least, most in _bounds():
             value = getattr(self, name)
             if not least <= value <= most:
@@ -84,32 +195,67 @@ class SlurmRules:
                     f"Slurm's {name} must be between {least} and {most}, not {value}."
                 )
 
+    @property
+    def is_multifactor(self) -> bool:
+        """Whether several factors make the order of the queue."""
+        return self.priority_type == MULTIFACTOR
+
+    @property
+    def is_first_come(self) -> bool:
+        """Whether the queue is in the order of submission."""
+        tiers = {each.tier for each in self.cluster.partitions} if self.cluster else {1}
+        return not self.is_multifactor and len(tiers) == 1
+
     def numbers(self) -> Mapping[str, int]:
         """Return the rules by the names of ``simulator.engine.slurm.slurm_state.RULES``."""
         numbers = {name: int(getattr(self, name)) for name in _COMMON}
         return numbers | {
             "bf_node_space_size": self.bf_node_space_size or self.bf_max_job_test,
+            "bf_max_time": self.bf_max_time or self.bf_interval,
             "soft": int(self.time_min_as_soft_limit),
+            "multifactor": int(self.is_multifactor),
+            "weight_age": self.priority_weight_age,
+            "weight_fair_share": self.priority_weight_fair_share,
             "cycle_time": round(1000 * self.cycle_time),
             "test_time": round(1_000_000 * self.test_time),
             "skips": int(self.skips_cycles),
         }
 
     def card(self) -> str:
-        """Return all rules in one line, as they stand in every result."""
+        """Return the rules in one line, as they stand in every result."""
         return ", ".join(
-            f"{each.name}={value:g}"
+            f"{each.name}={_shown(value)}"
             for each in fields(self)
-            if (value := float(getattr(self, each.name))) or each.name in _SHOWN_AT_ZERO
+            if (value := getattr(self, each.name)) or each.name in _SHOWN_AT_ZERO
+            if self.is_multifactor or each.name not in _MULTIFACTOR_ONLY
+            if each.name not in _NOT_NUMBERS
         )
 
 
-_COMMON = [each.name for each in fields(SlurmRules) if each.name in (RULES.names or ())]
-_COMMON.remove("bf_node_space_size")
-_COMMON.remove("cycle_time")
-_COMMON.remove("test_time")
+def _shown(value: float | str) -> str:
+    if isinstance(value, bool):
+        return "yes"
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+_DIFFERENT = {"bf_node_space_size", "bf_max_time", "cycle_time", "test_time"}
+"""Rules that are other numbers in the engine."""
+
+_COMMON = [
+    each.name
+    for each in fields(SlurmRules)
+    if each.name in (RULES.names or ()) and each.name not in _DIFFERENT
+]
+
+_NOT_NUMBERS = {"cluster", "unmodelled"}
 
 _SHOWN_AT_ZERO = {"epilog", "over_time_limit"}
+
+_MULTIFACTOR_ONLY = {
+    each.name
+    for each in fields(SlurmRules)
+    if each.name.startswith("priority_") and each.name != "priority_type"
+}
 
 _LEAST = {
     "bf_interval": 1,
@@ -117,20 +263,23 @@ _LEAST = {
     "bf_window": 1,
     "bf_max_job_test": 1,
     "sched_interval": 1,
+    "priority_max_age": 1,
+    "priority_calc_period": 1,
 }
 
-_JOBS = {
-    "bf_max_job_test",
-    "bf_max_job_part",
-    "bf_max_job_user",
-    "bf_max_job_start",
-    "bf_node_space_size",
-    "default_queue_depth",
-}
+LARGEST = 2**32 - 1
+"""The largest priority."""
 
 
 def _bounds() -> Iterator[tuple[str, int, int]]:
-    """Yield each rule with its least and its greatest value."""
+    """Yield each rule that is a number, with its least and its greatest value."""
     for each in fields(SlurmRules):
-        least = _LEAST.get(each.name, 0)
-        yield each.name, least, MOST if each.name in _JOBS else LONGEST
+        if each.name in _NOT_NUMBERS or each.name == "priority_type":
+            continue
+        most = LARGEST if each.name.startswith(("max_", "priority_weight_")) else LONGEST
+        if each.name.startswith("bf_max_job_") or each.name in _COUNTS:
+            most = MOST
+        yield each.name, _LEAST.get(each.name, 0), most
+
+
+_COUNTS = {"bf_node_space_size", "default_queue_depth"}

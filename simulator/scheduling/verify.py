@@ -153,7 +153,8 @@ def _always(result: Result) -> bool:
 
 
 def _is_first_come(result: Result) -> bool:
-    return result.semantics.order == "fcfs"
+    rules = result.semantics
+    return rules.order == "fcfs" and (rules.slurm is None or rules.slurm.is_first_come)
 
 
 def _keeps_order(result: Result) -> bool:

@@ -10,7 +10,12 @@ import numpy as np
 from simulator.engine.loop import DONE
 from simulator.engine.slurm.node_sets import members_of
 from simulator.engine.slurm.slurm_loop import run
-from simulator.engine.slurm.slurm_state import SlurmState, new_slurm_state
+from simulator.engine.slurm.slurm_state import (
+    NodeGroup,
+    PartitionNodes,
+    SlurmState,
+    new_slurm_state,
+)
 from simulator.scheduling.slurm_rules import SlurmRules
 
 PLAYS = Path(__file__).parent.parent / "data/twins"
@@ -62,10 +67,14 @@ def twin_of(play: Play, rules: SlurmRules = RULES) -> SlurmState:
         "limit": play.limit,
         "partition": np.zeros(len(play.submit), np.int64),
         "user": np.zeros(len(play.submit), np.int64),
+        "account": np.zeros(len(play.submit), np.int64),
+        "base": np.zeros(len(play.submit)),
     }
-    effects = {"time_min": 1, "shortest_first": 0, "nodes": NODES}
     state = new_slurm_state(
-        columns, partitions=[(1, list(range(NODES)))], rules={**rules.numbers(), **effects}
+        columns,
+        groups=[NodeGroup(NODES, cpus=1)],
+        partitions=[PartitionNodes(1, exclusive=True, members=range(NODES))],
+        rules={**rules.numbers(), "time_min": 1, "shortest_first": 0},
     )
     state.jobs["estimate"] = np.where(play.time_min, play.time_min, play.limit)
     return state

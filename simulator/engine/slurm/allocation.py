@@ -4,7 +4,8 @@ from simulator.engine import events
 from simulator.engine.compiled import inlined, kernel
 from simulator.engine.machine import ImpossibleError
 from simulator.engine.slurm.node_sets import add, copy, lies_in, meets, remove
-from simulator.engine.slurm.slurm_state import NOW, PLAN, SlurmState
+from simulator.engine.slurm.priorities import decay
+from simulator.engine.slurm.slurm_state import FUTURE, NOW, PLAN, SlurmState
 
 
 @kernel
@@ -15,19 +16,113 @@ def start(state: SlurmState, place: int) -> None:
     job = state.jobs[number]
     if job.start >= 0:
         raise ImpossibleError("a job can start only once")
-    if not lies_in(state.sets, PLAN, state.sets, NOW) or meets(
-        state.sets, PLAN, state.completing, 0
-    ):
+    if not is_plan_free(state) or meets(state.sets, PLAN, state.completing, 0):
         raise ImpossibleError("a job needs a node that is not free")
-    remove(state.sets, NOW, state.sets, PLAN)
     job.start = clock.now
     job.backfilled = place > 0
     _leave_queue(state, place)
     _run(state, number)
+    _take_nodes(state, job.place)
+    _count(state, number, 1)
     events.push(state.ends, clock.ends, clock.now + job.runtime, clock.started, number)
     clock.ends += 1
     clock.started += 1
     note_change(state)
+
+
+@kernel
+def is_plan_free(state: SlurmState) -> bool:
+    """Whether nobody holds what was chosen for a job."""
+    if not state.rules[0].by_node:
+        return lies_in(state.sets, PLAN, state.sets, NOW)
+    for node in range(state.rules[0].nodes):
+        if state.plan_cpus[0, node] > state.free_cpus[NOW, node]:
+            return False
+    return True
+
+
+@kernel
+def free_later(state: SlurmState) -> None:
+    """Begin a future in which all is free that is free now."""
+    copy(state.sets, FUTURE, state.sets, NOW)
+    if state.rules[0].by_node:
+        for node in range(state.rules[0].nodes):
+            state.free_cpus[FUTURE, node] = state.free_cpus[NOW, node]
+
+
+@kernel
+def give_back(state: SlurmState, place: int, row: int) -> None:
+    """Free what a job holds, now or in the future that is looked at."""
+    add(state.sets, row, state.run_sets, place)
+    hold = state.first_hold[place]
+    while hold >= 0:
+        state.free_cpus[row, state.holds[hold].node] += state.holds[hold].cpus
+        hold = state.holds[hold].next
+
+
+@kernel
+def _take_nodes(state: SlurmState, place: int) -> None:
+    """Let a job hold what was chosen for it."""
+    if not state.rules[0].by_node:
+        remove(state.sets, NOW, state.sets, PLAN)
+        return
+    clock = state.clock[0]
+    state.first_hold[place] = -1
+    for node in range(state.rules[0].nodes):
+        cpus = state.plan_cpus[0, node]
+        if cpus == 0:
+            continue
+        state.free_cpus[NOW, node] -= cpus
+        hold = clock.spare_hold
+        if hold >= 0:
+            clock.spare_hold = state.holds[hold].next
+        else:
+            hold = clock.holds
+            clock.holds += 1
+        state.holds[hold].node = node
+        state.holds[hold].cpus = cpus
+        state.holds[hold].next = state.first_hold[place]
+        state.first_hold[place] = hold
+
+
+@inlined
+def _drop_holds(state: SlurmState, place: int) -> None:
+    clock = state.clock[0]
+    hold = state.first_hold[place]
+    while hold >= 0:
+        following = state.holds[hold].next
+        state.holds[hold].next = clock.spare_hold
+        clock.spare_hold = hold
+        hold = following
+    state.first_hold[place] = -1
+
+
+@inlined
+def _count(state: SlurmState, number: int, sign: int) -> None:
+    """Count a job among the running ones of its user and account."""
+    job = state.jobs[number]
+    user, account = state.users[job.user], state.accounts[job.account]
+    user.jobs += sign
+    user.cpus += sign * job.processors
+    account.jobs += sign
+    account.cpus += sign * job.processors
+
+
+@inlined
+def is_within_limits(state: SlurmState, number: int) -> bool:
+    """Whether the limits of its user and account let a job start (``acct_policy``)."""
+    rules, job = state.rules[0], state.jobs[number]
+    user, account = state.users[job.user], state.accounts[job.account]
+    within: bool = (
+        (rules.max_jobs_per_user == 0 or user.jobs < rules.max_jobs_per_user)
+        and (rules.max_cpus_per_user == 0 or user.cpus + job.processors <= rules.max_cpus_per_user)
+        and (rules.max_jobs_per_account == 0 or account.jobs < rules.max_jobs_per_account)
+        and (
+            rules.max_cpus_per_account == 0
+            or account.cpus + job.processors <= rules.max_cpus_per_account
+        )
+    )
+    return within
 
 
 @inlined
@@ -89,6 +184,8 @@ def finish(state: SlurmState, number: int) -> None:
     """End a job now; no job starts on its nodes before their epilogs are over."""
     clock = state.clock[0]
     job = state.jobs[number]
+    if state.rules[0].weight_fair_share:
+        decay(state)  # while the job still runs, so that its last seconds are counted
     position = 0
     while state.by_end[position] != job.place:
         position += 1
@@ -101,7 +198,9 @@ def finish(state: SlurmState, number: int) -> None:
     state.finished[clock.finished] = number
     clock.finished += 1
     note_change(state)
-    add(state.sets, NOW, state.run_sets, job.place)
+    _count(state, number, -1)
+    give_back(state, job.place, NOW)
+    _drop_holds(state, job.place)
     if state.rules[0].epilog:
         add(state.completing, 0, state.run_sets, job.place)
         serial = clock.finished

@@ -6,17 +6,22 @@ without taking nodes from the plan of a job before it is started.
 
 from simulator.engine.compiled import inlined, kernel
 from simulator.engine.slurm import allocation
-from simulator.engine.slurm.node_sets import copy, count, keep_common, lies_in, meets
+from simulator.engine.slurm.node_sets import copy, count, keep_common, meets
 from simulator.engine.slurm.node_space import clear_plan, is_taken, move_window, reserve
 from simulator.engine.slurm.slurm_state import (
     CANDIDATES,
-    NOW,
     PLAN,
     USABLE,
     SlurmState,
 )
 from simulator.engine.slurm.start_time import find_start, until
 from simulator.engine.state import NEVER
+
+MICROSECONDS = 1_000_000
+"""In a second."""
+
+YIELD_INTERVAL = 2
+"""Seconds."""
 
 NEXT_JOB, STARTED, END_CYCLE, TRY_LATER, PUT_OFF = range(5)
 
@@ -36,7 +41,7 @@ def cycle(state: SlurmState) -> None:
         move_window(state)
     place = clock.planned
     while place < clock.waiting and not clock.stopped:
-        if clock.tested >= state.rules[0].bf_max_job_test:
+        if clock.tested >= state.rules[0].bf_max_job_test or _has_to_stop(state):
             clock.stopped = 1
             break
         outcome = _plan(state, place)
@@ -64,6 +69,28 @@ def _begin(state: SlurmState) -> None:
 
 
 @inlined
+def _has_to_stop(state: SlurmState) -> bool:
+    """Whether the cycle has taken too long, or something has changed since its locks were given up.
+
+    Locks are given up every two seconds (``_yield_locks``). A cycle that takes longer depends on
+    what happens meanwhile: the next one cannot be known from it.
+    """
+    clock, rules = state.clock[0], state.rules[0]
+    taken = clock.tested * rules.test_time // MICROSECONDS
+    if taken < YIELD_INTERVAL:
+        return False
+    until(state, clock.now)
+    if taken >= rules.bf_max_time:
+        return True
+    change = NEVER
+    if clock.ends:
+        change = state.ends[0].time
+    if clock.submitted < len(state.jobs):
+        change = min(change, state.jobs[clock.submitted].submit)
+    return not rules.bf_continue and change <= clock.now + taken
+
+
+@inlined
 def _length(state: SlurmState, number: int) -> int:
     """Return how long a job is tried with (``_set_backfill_timelimits``)."""
     job = state.jobs[number]
@@ -79,7 +106,7 @@ def _plan(state: SlurmState, place: int) -> int:
     """Plan one job: start it, reserve nodes for it, or leave it out."""
     clock = state.clock[0]
     number = state.queue[place]
-    if _is_beyond_limits(state, number):
+    if not allocation.is_within_limits(state, number) or _is_beyond_limits(state, number):
         return NEXT_JOB
     length = _length(state, number)
     clock.tested_before = clock.tested
@@ -212,7 +239,7 @@ def _overlaps(state: SlurmState, start: int, length: int) -> bool:
 
 @inlined
 def _start(state: SlurmState, place: int, length: int) -> int:
-    """Start a job now, and enter it into the plan until its expected end.
+    """Start a job now, and enter it into the plan until its expected end if it has whole nodes.
 
     If it cannot start after all, its nodes are to be reserved from the clock's ``plan_start`` on:
     the next second where their epilogs still run.
@@ -222,14 +249,15 @@ def _start(state: SlurmState, place: int, length: int) -> int:
     if meets(state.sets, PLAN, state.completing, 0):
         clock.plan_start, clock.later = clock.now + 1, 0
         return PUT_OFF
-    if not lies_in(state.sets, PLAN, state.sets, NOW):
+    if not allocation.is_plan_free(state):
         clock.plan_start, clock.later = clock.now, 0
         return PUT_OFF
+    is_whole = state.partitions[state.jobs[state.queue[place]].partition].exclusive
     allocation.start(state, place)
     clock.cycle_starts += 1
     if rules.bf_max_job_start and clock.cycle_starts >= rules.bf_max_job_start:
         return END_CYCLE
-    if clock.slots < rules.bf_node_space_size:
+    if is_whole and clock.slots < rules.bf_node_space_size:
         end = -(-(clock.now + length) // rules.bf_resolution) * rules.bf_resolution
         reserve(state, PLAN, 0, end)
     return STARTED

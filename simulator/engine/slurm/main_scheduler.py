@@ -28,7 +28,7 @@ def look(state: SlurmState, whole_queue: int) -> None:
             return
         seen += 1
         partition = state.partitions[state.jobs[number].partition]
-        if partition.failed:
+        if partition.failed or not allocation.is_within_limits(state, number):
             place += 1
         elif _try(state, place, 1):
             clock.main_open = 0
@@ -40,15 +40,22 @@ def look(state: SlurmState, whole_queue: int) -> None:
 @kernel
 def try_at_submission(state: SlurmState, place: int) -> None:
     """Start a job that was just submitted if no waiting job has precedence over it."""
-    if state.rules[0].defer:
-        return
     number = state.queue[place]
+    if state.rules[0].defer or not allocation.is_within_limits(state, number):
+        return
     partition = state.jobs[number].partition
     for ahead in range(place):
-        other = state.jobs[state.queue[ahead]].partition
-        if meets(state.partition_sets, partition, state.partition_sets, other):
+        if _may_want_nodes_of(state, state.queue[ahead], partition):
             return
     _try(state, place, 0)
+
+
+@inlined
+def _may_want_nodes_of(state: SlurmState, number: int, partition: int) -> bool:
+    """Whether a waiting job could start, as far as limits go, on nodes of a partition."""
+    other = state.jobs[number].partition
+    overlap = meets(state.partition_sets, partition, state.partition_sets, other)
+    return overlap and allocation.is_within_limits(state, number)
 
 
 @inlined

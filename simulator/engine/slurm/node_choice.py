@@ -1,6 +1,7 @@
 """The choice of nodes (``_eval_nodes_consec``): best fit among stretches of consecutive nodes."""
 
 from simulator.engine.compiled import inlined, kernel
+from simulator.engine.slurm.cpu_choice import choose_by_node
 from simulator.engine.slurm.node_sets import (
     ALL,
     BITS,
@@ -21,6 +22,8 @@ def choose(state: SlurmState, number: int, row: int) -> bool:
     The chosen nodes are the set ``PLAN``. Of the nodes that are free now, those whose epilog still
     runs are taken last (``_set_sched_weight``).
     """
+    if state.rules[0].by_node:
+        return choose_by_node(state, number, row)
     wanted = state.jobs[number].nodes
     sets, completing = state.sets, state.completing
     copy(sets, CANDIDATES, sets, USABLE)

@@ -1,7 +1,7 @@
 """The loop goes from event to event and wakes the schedulers as slurmctld's threads do.
 
-Events of one second: jobs end, epilogs end, jobs are submitted, the main scheduler looks at the
-queue, the backfill agent begins a cycle.
+Events of one second: jobs end, epilogs end, priorities are computed, jobs are submitted, the main
+scheduler looks at the queue, the backfill agent begins a cycle.
 """
 
 from predictors.compiled import compiled, of_same_types
@@ -9,7 +9,13 @@ from simulator.engine import events
 from simulator.engine.compiled import inlined, kernel
 from simulator.engine.loop import DONE, ESTIMATES_WANTED, PAUSED
 from simulator.engine.machine import ImpossibleError
-from simulator.engine.slurm import allocation, backfill, main_scheduler, precedence
+from simulator.engine.slurm import (
+    allocation,
+    backfill,
+    main_scheduler,
+    precedence,
+    priorities,
+)
 from simulator.engine.slurm.slurm_state import SlurmState
 from simulator.engine.state import NEVER, UNKNOWN, whole_seconds
 
@@ -32,6 +38,8 @@ def play(state: SlurmState) -> int:
         if clock.waiting == 0 and time == NEVER:
             return DONE
         time = min(time, _next_look(state), _next_cycle(state) // SECOND)
+        if state.rules[0].multifactor and clock.waiting:
+            time = min(time, max(clock.now, clock.priority_due))
         if time >= NEVER // SECOND:
             raise ImpossibleError("a job waits that no node is ever free for")
         if submission == time and clock.submitted >= clock.pause_at:
@@ -40,6 +48,7 @@ def play(state: SlurmState) -> int:
         if not _estimates_are_there(state):
             return ESTIMATES_WANTED
         _end_jobs(state)
+        _compute_priorities(state)
         _submit(state)
         _look(state)
         _run_cycle(state)
@@ -150,6 +159,14 @@ def _queue_look(state: SlurmState) -> None:
 
 
 @inlined
+def _compute_priorities(state: SlurmState) -> None:
+    """Compute the priorities of waiting jobs anew, if it is time."""
+    clock = state.clock[0]
+    if state.rules[0].multifactor and clock.waiting and clock.priority_due <= clock.now:
+        priorities.compute(state)
+
+
+@inlined
 def _submit(state: SlurmState) -> None:
     clock = state.clock[0]
     while clock.submitted < len(state.jobs) and state.jobs[clock.submitted].submit <= clock.now:
@@ -170,6 +187,8 @@ def _use_estimate(state: SlurmState, number: int) -> None:
     minutes = -(-job.estimate // 60)
     if rules.time_min and 60 * minutes < job.limit:
         job.time_min = 60 * minutes
+    if rules.multifactor:
+        priorities.set_score(state, number)
     if rules.shortest_first:
         job.score = -minutes if rules.shortest_first == BY_ESTIMATE else -job.limit // 60
 

@@ -5,7 +5,7 @@ A job is its place in the order of submission; a node is its place in Slurm's li
 of nodes is a row of words with ``BITS`` nodes each.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +43,8 @@ JOB = _record(
     time_min=np.int64,  # TimeMin in seconds, 0: none
     partition=np.int64,
     user=np.int64,
+    account=np.int64,
+    base=np.float64,  # the part of its priority that does not change
     score=np.int64,  # its priority
     place=np.int64,  # its place among the running jobs' sets of nodes
 )
@@ -64,9 +66,27 @@ SLOT = _record(
 
 PARTITION = _record(
     tier=np.int64,
+    exclusive=np.int64,  # its jobs take whole nodes
     failed=np.int64,  # a job of it could not start in this pass of the main scheduler
     tested=np.int64,  # number of its jobs that were looked at in this cycle
 )
+
+HOLD = _record(
+    node=np.int64,
+    cpus=np.int64,
+    next=np.int64,  # of the same job, or of the unused ones; UNKNOWN: none
+)
+"""CPUs of a node that a running job holds, where jobs share nodes."""
+
+PARTY = _record(
+    jobs=np.int64,  # that run
+    cpus=np.int64,  # that they hold
+    usage=np.float64,  # CPU seconds, decayed
+    shares=np.float64,
+    account=np.int64,  # a user's account
+    level=np.float64,  # shares divided by usage, among its siblings
+)
+"""A user or an account."""
 
 CLOCK = _record(
     now=np.int64,
@@ -103,6 +123,10 @@ CLOCK = _record(
     position=np.int64,
     removed=np.int64,  # number of those that were taken away
     aligned=np.int64,  # the end from which the window of ends counts
+    holds=np.int64,  # number of holds that were ever used
+    spare_hold=np.int64,  # the first that is unused again
+    priority_due=np.int64,  # when priorities are computed again
+    decayed=np.int64,  # when usage was last decayed
     cycles=np.int64,  # number of cycles that were planned from an empty plan
 )
 """The time, and how much of each array is in use."""
@@ -115,6 +139,8 @@ RULES = _record(
     bf_max_job_part=np.int64,
     bf_max_job_user=np.int64,
     bf_max_job_start=np.int64,
+    bf_max_time=np.int64,
+    bf_continue=np.int64,
     bf_node_space_size=np.int64,
     bf_window_linear=np.int64,
     sched_interval=np.int64,
@@ -131,6 +157,17 @@ RULES = _record(
     shortest_first=np.int64,  # by estimates or by limits
     skips=np.int64,  # cycles that would change nothing are skipped
     nodes=np.int64,
+    by_node=np.int64,  # nodes differ, or jobs share them
+    multifactor=np.int64,
+    priority_calc_period=np.int64,
+    priority_decay_half_life=np.int64,
+    priority_max_age=np.int64,
+    weight_age=np.int64,
+    weight_fair_share=np.int64,
+    max_jobs_per_user=np.int64,
+    max_cpus_per_user=np.int64,
+    max_jobs_per_account=np.int64,
+    max_cpus_per_account=np.int64,
 )
 """The rules as numbers; ``simulator.scheduling.slurm_rules`` explains them."""
 
@@ -156,34 +193,70 @@ class SlurmState(NamedTuple):
     slots: Any
     slot_sets: Any
     stretches: Any
+    node_cpus: Any
+    node_weights: Any
+    free_cpus: Any
+    plan_cpus: Any
+    holds: Any
+    first_hold: Any
+    users: Any
+    accounts: Any
+    ranking: Any
+    user_order: Any
     tested_of_user: Any
     clock: Any
     rules: Any
 
 
+class NodeGroup(NamedTuple):
+    """Equal nodes that follow one another in Slurm's list."""
+
+    nodes: int
+    cpus: int
+    weight: int = 1
+
+
+class PartitionNodes(NamedTuple):
+    """A partition: its priority tier, whether jobs take whole nodes, and its nodes' places."""
+
+    tier: int
+    exclusive: bool
+    members: Sequence[int]
+
+
 def new_slurm_state(
     columns: Mapping[str, Any],
     *,
-    partitions: "list[tuple[int, list[int]]]",
+    groups: Sequence[NodeGroup],
+    partitions: Sequence[PartitionNodes],
     rules: Mapping[str, int],
 ) -> SlurmState:
     """Return an empty cluster before the first submission.
 
     Args:
         columns: ``submit``, ``processors``, ``runtime``, ``request``, ``nodes``, ``limit``,
-            ``partition`` and ``user`` of the jobs, in the order of their submission.
-        partitions: the priority tier and the nodes of each partition.
-        rules: a number for each field of ``RULES``.
+            ``partition``, ``user``, ``account`` and ``base`` of the jobs, in the order of their
+            submission.
+        groups: the nodes.
+        partitions: the partitions.
+        rules: a number for each field of ``RULES``, except ``nodes`` and ``by_node``.
     """
     jobs = records_of(len(columns["submit"]), JOB)
     for name, column in columns.items():
         jobs[name] = column
     for name in ("estimate", "start", "promise", "nodes_since", "place"):
         jobs[name] = UNKNOWN
-    jobs["score"] = 0
-    size, nodes = len(jobs), rules["nodes"]
+    jobs["score"] = jobs["base"].astype(np.int64)
+    cpus = np.repeat([each.cpus for each in groups], [each.nodes for each in groups])
+    weights = np.repeat([each.weight for each in groups], [each.nodes for each in groups])
+    by_node = (
+        len(set(cpus.tolist())) > 1
+        or len(set(weights.tolist())) > 1
+        or not all(each.exclusive for each in partitions)
+    )
+    size, nodes = len(jobs), len(cpus)
     words = -(-nodes // BITS)
-    places = min(size, nodes)
+    places = min(size, int(cpus.sum()))
     slots = rules["bf_node_space_size"] + 3
     state = SlurmState(
         jobs=jobs,
@@ -200,23 +273,42 @@ def new_slurm_state(
         sets=np.zeros((5, words), np.int64),
         completing=np.zeros((1, words), np.int64),
         partitions=records_of(len(partitions), PARTITION),
-        partition_sets=np.stack([set_of(members, nodes) for _, members in partitions]),
+        partition_sets=np.stack([set_of(each.members, nodes) for each in partitions]),
         slots=records_of(slots, SLOT),
         slot_sets=np.zeros((slots, words), np.int64),
-        stretches=np.zeros((2, nodes), np.int64),
-        tested_of_user=np.zeros(int(jobs["user"].max(initial=0)) + 1, np.int64),
+        tested_of_user=np.zeros(_most(jobs["user"]) + 1, np.int64),
+        stretches=np.zeros((4, nodes), np.int64),
+        node_cpus=cpus.astype(np.int64),
+        node_weights=weights.astype(np.int64),
+        free_cpus=np.stack([cpus, cpus]).astype(np.int64),
+        plan_cpus=np.zeros((2, nodes), np.int64),
+        holds=records_of(int(cpus.sum()) if by_node else 1, HOLD),
+        first_hold=np.full(places, UNKNOWN, np.int64),
+        users=records_of(_most(jobs["user"]) + 1, PARTY),
+        accounts=records_of(_most(jobs["account"]) + 1, PARTY),
+        ranking=np.zeros(_most(jobs["user"]) + 1, np.int64),
+        user_order=np.arange(_most(jobs["user"]) + 1),
         clock=records_of(1, CLOCK),
         rules=records_of(1, RULES),
     )
-    for name, number in rules.items():
+    for name, number in {**rules, "nodes": nodes, "by_node": int(by_node)}.items():
         state.rules[name] = number
-    for number, (tier, _) in enumerate(partitions):
-        state.partitions["tier"][number] = tier
+    for number, each in enumerate(partitions):
+        state.partitions["tier"][number] = each.tier
+        state.partitions["exclusive"][number] = each.exclusive
+    state.users["account"][jobs["user"]] = jobs["account"]
+    state.users["shares"] = 1.0
+    state.accounts["shares"] = 1.0
     state.sets[NOW] = set_of(range(nodes), nodes)
     state.clock["pause_at"] = size
     state.clock["main_due"] = NEVER
     state.clock["main_last"] = -rules["batch_sched_delay"]
     state.clock["cycle_due"] = 1000 * rules["bf_interval"]
+    state.clock["spare_hold"] = UNKNOWN
     state.clock["replan"] = 1
     state.clock["polling"] = 1
     return state
+
+
+def _most(numbers: Any) -> int:
+    return int(numbers.max(initial=0))

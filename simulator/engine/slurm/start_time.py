@@ -6,8 +6,9 @@ many jobs at once, and the nodes are chosen from all that were taken away so far
 """
 
 from simulator.engine.compiled import inlined, kernel
+from simulator.engine.slurm.allocation import free_later, give_back
 from simulator.engine.slurm.node_choice import choose
-from simulator.engine.slurm.node_sets import add, copy, meets
+from simulator.engine.slurm.node_sets import meets
 from simulator.engine.slurm.slurm_state import FUTURE, NOW, PLAN, USABLE, SlurmState
 
 FIRST_WINDOW = 30
@@ -80,12 +81,12 @@ def find_start(state: SlurmState, number: int, begin: int, limit: int) -> bool:
 def _end_by(state: SlurmState, begin: int) -> None:
     """Free the nodes of jobs that end by a time, and list the others."""
     clock = state.clock[0]
-    copy(state.sets, FUTURE, state.sets, NOW)
+    free_later(state)
     clock.left = 0
     for position in range(clock.running):
         place = state.by_end[position]
         if expected_end(state, place, clock.now) <= begin:
-            add(state.sets, FUTURE, state.run_sets, place)
+            give_back(state, place, FUTURE)
         else:
             state.remaining[clock.left] = place
             clock.left += 1
@@ -125,7 +126,7 @@ def _take_batch(state: SlurmState, window: int, limit: int) -> bool:
             continue
         if clock.aligned == 0:
             clock.aligned = end + FIRST_WINDOW - end % FIRST_WINDOW
-        add(state.sets, FUTURE, state.run_sets, place)
+        give_back(state, place, FUTURE)
         state.removed[clock.removed] = place
         clock.removed += 1
         if clock.position < clock.left:

@@ -344,3 +344,55 @@ def test_a_scenario_of_the_paper_is_an_order_and_estimates(walltimed, longer_log
     assert order.pop("seconds") > 0
     assert scenario == order
     assert "psp-aging" in scenario["semantics"]["Order"]
+
+
+SITE = {
+    "config": "Configuration data as of 2026-11-21T17:30:00\n"
+    "SchedulerParameters     = bf_interval=30,bf_busy_nodes\nSLURM_VERSION           = 26.05.5\n",
+    "partitions": "PartitionName=1\n   Default=YES Nodes=n[1-2] OverSubscribe=EXCLUSIVE\n",
+    "nodes": "NodeName=n1 CPUTot=2 State=IDLE\n\nNodeName=n2 CPUTot=2 State=IDLE\n",
+}
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A directory with the configuration of two nodes."""
+    directory = tmp_path / "site"
+    directory.mkdir()
+    for name, text in SITE.items():
+        (directory / f"{name}.txt").write_text(text)
+    return directory
+
+
+def test_the_twin_of_a_site_is_made_from_its_configuration(walltimed, log, site, tmp_path):
+    result = tmp_path / "twin.swf"
+    code, out, _ = walltimed("simulate", log, "--policy", "slurm", "--slurm-config", site)
+    assert code == 0
+    plain = " ".join(out.split())
+    assert "Cluster: 2 nodes of 2 CPUs; partitions 1 (2 nodes, tier 1, whole nodes)" in plain
+    assert "Not modelled: bf_busy_nodes" in plain
+    assert (
+        walltimed("simulate", log, "--policy", "slurm", "--slurm-config", site, "--output", result)[
+            0
+        ]
+        == 0
+    )
+    assert walltimed("verify", result)[0] == 0
+    assert Result.of(read_swf(result)).semantics.slurm.cluster.nodes == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--policy", "slurm,easy"], "for --policy slurm alone"),
+        (["--policy", "slurm", "--cores-per-node", "2"], "no --cores-per-node"),
+    ],
+)
+def test_a_site_is_no_machine_of_another_kind(refused, log, site, options, complaint):
+    assert complaint in refused("simulate", log, "--slurm-config", site, *options)
+
+
+def test_a_site_without_its_texts_is_refused(refused, log, site):
+    (site / "nodes.txt").unlink()
+    complaint = refused("simulate", log, "--policy", "slurm", "--slurm-config", site)
+    assert "no file with what scontrol show node prints" in complaint

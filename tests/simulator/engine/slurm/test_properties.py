@@ -6,25 +6,10 @@ import numpy as np
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from slurm_workloads import JOBS, NODES
 from workloads import schedule_of
 
 from simulator.scheduling.slurm_rules import SlurmRules
-
-NODES = 37
-
-MINUTES = st.integers(1, 40)
-
-JOBS = st.lists(
-    st.tuples(
-        st.integers(0, 4000),
-        st.integers(1, NODES),
-        st.integers(1, 2400),
-        MINUTES.map(lambda minutes: 60 * minutes),
-        st.integers(1, 3),
-    ),
-    min_size=1,
-    max_size=40,
-).map(sorted)
 
 RULES = st.builds(
     SlurmRules,

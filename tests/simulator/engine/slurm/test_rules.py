@@ -5,16 +5,13 @@ that take no time, the backfill scheduler's cycles begin at 30, 60, 90, … whil
 """
 
 import pytest
+from slurm_workloads import rules
 from workloads import schedule_of, starts_of, workload_of
 
 from simulator.engine.slurm.node_sets import members_of
 from simulator.scheduling.semantics import Semantics, SemanticsError
 from simulator.scheduling.simulate import initial_state, run
 from simulator.scheduling.slurm_rules import SlurmRules, SlurmRulesError
-
-
-def rules(**given):
-    return SlurmRules(**{"epilog": 0, "cycle_time": 0.0, **given})
 
 
 def starts(jobs, nodes, *, order="fcfs", estimates=None, **given):

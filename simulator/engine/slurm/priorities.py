@@ -1,0 +1,120 @@
+"""Priorities of priority/multifactor: age and fair share change, the other factors do not.
+
+Usage is CPU seconds of users and accounts, decayed by a half-life. The fair-share factor is that
+of Fair Tree: accounts are ranked by shares divided by usage among all accounts, and users likewise
+within their account; the factor is the rank divided by the number of users. Equal ones have equal
+ranks.
+"""
+
+from typing import Any
+
+from simulator.engine.compiled import inlined, kernel
+from simulator.engine.slurm.precedence import has_precedence
+from simulator.engine.slurm.slurm_state import SlurmState
+
+LN_2 = 0.693
+"""Slurm's approximation."""
+
+UNUSED = 1e300
+"""Level of a user or account without any usage."""
+
+
+@kernel
+def compute(state: SlurmState) -> None:
+    """Compute all priorities anew, and order the queue by them (``_decay_thread``)."""
+    clock, rules = state.clock[0], state.rules[0]
+    if rules.weight_fair_share:
+        decay(state)
+        _rank(state)
+    for place in range(clock.waiting):
+        set_score(state, state.queue[place])
+    _order(state)
+    period = rules.priority_calc_period
+    clock.priority_due = clock.now // period * period + period
+
+
+@inlined
+def set_score(state: SlurmState, number: int) -> None:
+    """Compute the priority of a job now (``_get_priority_internal``)."""
+    rules, job = state.rules[0], state.jobs[number]
+    score = job.base
+    if rules.weight_age:
+        age = min(1.0, (state.clock[0].now - job.submit) / rules.priority_max_age)
+        score += rules.weight_age * age
+    if rules.weight_fair_share:
+        rank = state.ranking[job.user] / len(state.users)
+        score += rules.weight_fair_share * rank
+    job.score = int(max(1.0, score))
+
+
+@kernel
+def _order(state: SlurmState) -> None:
+    """Sort the queue, which is almost in order."""
+    clock = state.clock[0]
+    for place in range(1, clock.waiting):
+        number = state.queue[place]
+        free = place
+        while free > 0 and has_precedence(state, number, state.queue[free - 1]):
+            state.queue[free] = state.queue[free - 1]
+            free -= 1
+        if free < place:
+            state.queue[free] = number
+            clock.replan = clock.changed = clock.main_open = 1
+
+
+@kernel
+def decay(state: SlurmState) -> None:
+    """Decay the usage so far, and add that of running jobs since the last time."""
+    clock, rules = state.clock[0], state.rules[0]
+    factor = 1.0
+    if rules.priority_decay_half_life:
+        step = 1 - LN_2 / rules.priority_decay_half_life
+        factor = step ** (clock.now - clock.decayed)
+    for user in range(len(state.users)):
+        state.users[user].usage *= factor
+    for account in range(len(state.accounts)):
+        state.accounts[account].usage *= factor
+    for position in range(clock.running):
+        job = state.jobs[state.runs[state.by_end[position]].job]
+        used = job.processors * (clock.now - max(job.start, clock.decayed))
+        state.users[job.user].usage += used
+        state.accounts[job.account].usage += used
+    clock.decayed = clock.now
+
+
+@kernel
+def _rank(state: SlurmState) -> None:
+    """Rank the users, the one to be served first highest."""
+    for account in range(len(state.accounts)):
+        _set_level(state.accounts[account])
+    for user in range(len(state.users)):
+        _set_level(state.users[user])
+    order, users = state.user_order, len(state.users)
+    for place in range(1, users):  # they are almost in order
+        user, free = order[place], place
+        while free > 0 and _is_served_first(state, user, order[free - 1]):
+            order[free] = order[free - 1]
+            free -= 1
+        order[free] = user
+    rank = users
+    for position in range(users):
+        if position and _is_served_first(state, order[position - 1], order[position]):
+            rank = users - position
+        state.ranking[order[position]] = rank
+
+
+@inlined
+def _set_level(party: Any) -> None:
+    """Set shares divided by usage; only siblings are compared, so that no sum is needed."""
+    party.level = party.shares / party.usage if party.usage > 0 else UNUSED
+
+
+@inlined
+def _is_served_first(state: SlurmState, user: int, other: int) -> bool:
+    """Whether a user has a higher level, or one in an account that has a higher level."""
+    one, beside = state.users[user], state.users[other]
+    account: float = state.accounts[one.account].level
+    beside_account: float = state.accounts[beside.account].level
+    level: float = one.level
+    beside_level: float = beside.level
+    return account > beside_account or (account == beside_account and level > beside_level)

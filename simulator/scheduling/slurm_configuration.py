@@ -1,0 +1,286 @@
+"""Reads a site's rules from what ``scontrol show config``, ``partition`` and ``node`` print.
+
+A directory holds these texts in files of any names; each is known by its first line. What would
+change a schedule and is not modelled is listed, and stands in every result.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from simulator.scheduling.slurm_rules import (
+    SlurmCluster,
+    SlurmPartition,
+    SlurmRules,
+    SlurmRulesError,
+)
+from simulator.traces.partitions import host_names
+
+LARGEST_FILE = 64 << 20
+"""Bytes."""
+
+SOFT_LIMITS_SINCE = (25, 5, 4)
+"""The Slurm that plans with soft limits."""
+
+Words = Mapping[str, str]
+
+
+class SlurmConfigurationError(ValueError):
+    """A directory does not describe a Slurm cluster; the message names the file."""
+
+
+def read_configuration(directory: str | Path) -> SlurmRules:
+    """Return the rules of the site whose texts are in a directory.
+
+    Raises:
+        SlurmConfigurationError: a text is missing or makes no sense.
+        OSError: a file cannot be read.
+    """
+    texts = _texts(Path(directory))
+    for kind, command in COMMANDS.items():
+        if kind not in texts:
+            raise SlurmConfigurationError(f"{directory} has no file with what {command} prints.")
+    nodes = list(_blocks(texts["node"], "NodeName"))
+    partitions = list(_blocks(texts["partition"], "PartitionName"))
+    config = _config(texts["config"])
+    try:
+        cluster, unmodelled = _cluster(nodes, partitions)
+        limits = _limits(texts.get("qos", ""))
+        rules = SlurmRules(
+            cluster=cluster, **{**_scheduler(config), **_priorities(config), **limits}
+        )
+    except (KeyError, ValueError) as error:
+        raise SlurmConfigurationError(f"{directory}: {_words_of(error)}") from error
+    return replace(rules, unmodelled=(*_unmodelled(config), *unmodelled))
+
+
+COMMANDS = {
+    "config": "scontrol show config",
+    "partition": "scontrol show partition",
+    "node": "scontrol show node",
+}
+
+_FIRST_LINES = {
+    "config": r"Configuration data as of",
+    "partition": r"PartitionName=",
+    "node": r"NodeName=",
+    "qos": r"Name\|.*MaxJobsPU",
+}
+
+
+def _words_of(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"{error.args[0]} is missing."
+    return str(error)
+
+
+def _texts(directory: Path) -> dict[str, str]:
+    """Return the texts of a directory by their kind."""
+    texts: dict[str, str] = {}
+    for file in sorted(directory.iterdir()):
+        if not file.is_file() or file.stat().st_size > LARGEST_FILE:
+            continue
+        text = file.read_text("utf-8", "replace").lstrip()
+        for kind, first in _FIRST_LINES.items():
+            if re.match(first, text):
+                texts[kind] = texts.get(kind, "") + "\n" + text
+    return texts
+
+
+def _config(text: str) -> Words:
+    """Return the values of ``scontrol show config`` by their names."""
+    return {
+        name.strip(): value.strip()
+        for name, equals, value in (line.partition("=") for line in text.splitlines())
+        if equals
+    }
+
+
+def _blocks(text: str, key: str) -> Iterator[Words]:
+    """Yield the words ``name=value`` of each record that begins with a key."""
+    for block in re.split(rf"^(?={key}=)", text, flags=re.MULTILINE):
+        words = dict(re.findall(r"(?:^|\s)([A-Za-z:]+)=(\S*)", block))
+        if key in words:
+            yield words
+
+
+def _cluster(
+    nodes: Sequence[Words], partitions: Sequence[Words]
+) -> tuple[SlurmCluster, Sequence[str]]:
+    """Return the cluster, and what of it is not modelled."""
+    places = {node["NodeName"]: place for place, node in enumerate(nodes)}
+    kinds = [(int(node["CPUTot"]), int(node.get("Weight", 1))) for node in nodes]
+    groups = [(len(list(equal)), *kind) for kind, equal in groupby(kinds)]
+    found = [_partition(each, places) for each in partitions]
+    unmodelled = []
+    down = sum(bool(re.match(r"DOWN|DRAIN|FAIL", node.get("State", ""))) for node in nodes)
+    if down:
+        unmodelled.append(f"{down} nodes that are down or drained count as up")
+    if any(node.get("Gres", "(null)") not in {"", "(null)"} for node in nodes):
+        unmodelled.append("Gres")
+    if any(each.get("PreemptMode", "OFF") != "OFF" for each in partitions):
+        unmodelled.append("PreemptMode of partitions")
+    if any(":" in each.get("OverSubscribe", "") for each in partitions):
+        unmodelled.append("OverSubscribe=FORCE or YES: CPUs are not shared")
+    return SlurmCluster(groups=tuple(groups), partitions=tuple(found)), unmodelled
+
+
+def _partition(words: Words, places: Mapping[str, int]) -> SlurmPartition:
+    members = sorted(places[name] for name in host_names(words.get("Nodes", "")) if name in places)
+    if not members:
+        raise SlurmRulesError(f"Partition {words['PartitionName']} has no nodes.")
+    return SlurmPartition(
+        name=words["PartitionName"],
+        ranges=tuple(_ranges(members)),
+        exclusive=words.get("OverSubscribe", "NO") == "EXCLUSIVE",
+        tier=int(words.get("PriorityTier", 1)),
+        job_factor=int(words.get("PriorityJobFactor", 1)),
+        is_default=words.get("Default", "NO") == "YES",
+    )
+
+
+def _ranges(members: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of the ranges of ascending numbers."""
+    for _, equal in groupby(enumerate(members), lambda pair: pair[1] - pair[0]):
+        numbers = [number for _, number in equal]
+        yield numbers[0], numbers[-1] + 1
+
+
+_PARAMETERS: Mapping[str, int] = {
+    "bf_interval": 1,
+    "bf_resolution": 1,
+    "bf_window": 60,
+    "bf_max_job_test": 1,
+    "bf_max_job_part": 1,
+    "bf_max_job_user": 1,
+    "bf_max_job_start": 1,
+    "bf_max_time": 1,
+    "bf_node_space_size": 1,
+    "bf_window_linear": 1,
+    "sched_interval": 1,
+    "batch_sched_delay": 1,
+    "default_queue_depth": 1,
+}
+"""Parameters of the schedulers that are numbers, and their units in seconds."""
+
+_FLAGS = {"bf_continue", "defer", "time_min_as_soft_limit"}
+
+_HARMLESS = re.compile(
+    r"sched_max_job_start|sched_min_interval|max_sched_time|sched_max_time|build_queue_timeout"
+    r"|max_rpc_cnt|max_switch_wait|nohold_on_prolog_fail|ignore_prefer_validation|bf_yield_.*"
+    r"|bf_max_job_array_resv|bf_hetjob_.*|requeue_.*|enable_.*|salloc_wait_nodes|sbatch_wait_nodes"
+)
+"""Parameters without effect on the jobs that a log describes."""
+
+
+def _parameters(config: Words) -> Mapping[str, str]:
+    text = config.get("SchedulerParameters", "")
+    pairs = (item.strip().partition("=") for item in text.split(",") if item.strip())
+    return {name: value for name, _, value in pairs if name != "(null)"}
+
+
+def _scheduler(config: Words) -> dict[str, Any]:
+    """Return the rules of both schedulers."""
+    given = _parameters(config)
+    found: dict[str, Any] = {
+        name: int(given[name]) * unit for name, unit in _PARAMETERS.items() if name in given
+    }
+    found |= {name: name in given for name in _FLAGS}
+    found["time_min_as_soft_limit"] &= _version(config) >= SOFT_LIMITS_SINCE
+    found["kill_wait"] = _seconds(config.get("KillWait", "30 sec"))
+    found["over_time_limit"] = _seconds(config.get("OverTimeLimit", "0 min"))
+    return found
+
+
+def _version(config: Words) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", config.get("SLURM_VERSION", ""))[:3]))
+
+
+def _seconds(text: str) -> int:
+    """Return seconds of ``30 sec``, ``5 min``, ``7-00:00:00`` or ``00:05:00``."""
+    days, _, rest = text.rpartition("-")
+    if ":" in rest:
+        parts = [int(part) for part in rest.split(":")]
+        hours, minutes, seconds = [0] * (3 - len(parts)) + parts
+        return 86400 * int(days or 0) + 3600 * hours + 60 * minutes + seconds
+    found = re.match(r"(\d+)\s*(min)?", text)
+    if not found:
+        raise SlurmRulesError(f"{text} is no duration that the twin knows.")
+    return int(found[1]) * (60 if found[2] else 1)
+
+
+def _priorities(config: Words) -> dict[str, Any]:
+    """Return the rules of the order of the queue."""
+    weights = {
+        "priority_weight_age": "PriorityWeightAge",
+        "priority_weight_fair_share": "PriorityWeightFairShare",
+        "priority_weight_job_size": "PriorityWeightJobSize",
+        "priority_weight_partition": "PriorityWeightPartition",
+    }
+    times = {
+        "priority_max_age": "PriorityMaxAge",
+        "priority_decay_half_life": "PriorityDecayHalfLife",
+        "priority_calc_period": "PriorityCalcPeriod",
+    }
+    found: dict[str, Any] = {"priority_type": config.get("PriorityType", "priority/basic")}
+    found |= {rule: int(config[name]) for rule, name in weights.items() if name in config}
+    found |= {rule: _seconds(config[name]) for rule, name in times.items() if name in config}
+    found["priority_favor_small"] = config.get("PriorityFavorSmall", "No").lower() == "yes"
+    return found
+
+
+def _limits(text: str) -> dict[str, int]:
+    """Return limits per user and account from ``sacctmgr --parsable2 show qos``.
+
+    They are those of the QOS ``normal``, else of the first: the log does not say a job's QOS.
+    """
+    heads, *rows = [line.split("|") for line in text.strip().splitlines()] or [[]]
+    found = [dict(zip(heads, row, strict=False)) for row in rows]
+    if not found:
+        return {}
+    chosen = next((each for each in found if each.get("Name") == "normal"), found[0])
+    limits = {
+        "max_jobs_per_user": chosen.get("MaxJobsPU"),
+        "max_jobs_per_account": chosen.get("MaxJobsPA"),
+        "max_cpus_per_user": _cpus(chosen.get("MaxTRESPU")),
+        "max_cpus_per_account": _cpus(chosen.get("MaxTRESPA")),
+    }
+    return {rule: int(value) for rule, value in limits.items() if value}
+
+
+def _cpus(text: str | None) -> str | None:
+    found = re.search(r"\bcpu=(\d+)", text or "")
+    return found[1] if found else None
+
+
+_USUAL = {
+    "SchedulerType": ("sched/backfill",),
+    "PreemptType": ("preempt/none", "(null)"),
+    "PreemptMode": ("OFF",),
+    "TopologyPlugin": ("topology/default", "topology/none", "topology/flat", "(null)"),
+    "CompleteWait": ("0 sec", "0"),
+    "PriorityWeightQOS": ("0",),
+    "PriorityWeightAssoc": ("0",),
+    "PriorityWeightTRES": ("(null)", ""),
+    "PriorityFlags": ("(null)", ""),
+    "PriorityUsageResetPeriod": ("NONE",),
+    "SelectType": ("select/cons_tres", "select/cons_res"),
+    "SelectTypeParameters": ("CR_CPU", "CR_CORE", "CR_CPU_MEMORY", "CR_CORE_MEMORY"),
+}
+"""Values that the twin models, or without effect on it."""
+
+
+def _unmodelled(config: Words) -> Iterator[str]:
+    """Yield what would change a schedule and is not modelled."""
+    for name, usual in _USUAL.items():
+        if name in config and config[name] not in usual:
+            yield f"{name}={config[name]}"
+    for name, value in _parameters(config).items():
+        known = name in _PARAMETERS or name in _FLAGS or _HARMLESS.fullmatch(name)
+        if not known:
+            yield f"{name}={value}" if value else name
+    if "MEMORY" in config.get("SelectTypeParameters", ""):
+        yield "memory"
