@@ -110,9 +110,9 @@ class Columns:
             *(self._number(name, getattr(job, name)) for name in NAMED),
         ]
         for place in range(LAST_RUNS):
-            known = place < len(past)
-            row.append(past[place].runtime if known else UNKNOWN)
-            row.append(past[place].usage if known else UNKNOWN)
+            is_there = place < len(past)
+            row.append(past[place].runtime if is_there else UNKNOWN)
+            row.append(past[place].usage if is_there else UNKNOWN)
         row.append(float(np.mean([run.usage for run in past])) if past else UNKNOWN)
         return row
 
@@ -261,9 +261,9 @@ def learner_of(
     model = kind()
     training = predicting = 0.0
     for each in rounds[1:]:
-        known = ended[max(0, each.ended - window) : each.ended]
+        latest = ended[max(0, each.ended - window) : each.ended]
         began = perf_counter()
-        model.fit(table[known], actual[known] / requests[known])
+        model.fit(table[latest], actual[latest] / requests[latest])
         fitted = perf_counter()
         jobs = each.submitted
         if jobs:
@@ -273,7 +273,7 @@ def learner_of(
             )
         training += fitted - began
         predicting += perf_counter() - fitted
-    asked = sum(len(each.submitted) for each in rounds[1:])
+    predictions = sum(len(each.submitted) for each in rounds[1:])
     return Learner(
         name=model.name,
         points=[
@@ -282,7 +282,7 @@ def learner_of(
         ],
         trainings=len(rounds) - 1,
         seconds_of_training=training / max(1, len(rounds) - 1) / len(QUANTILES),
-        microseconds=predicting / max(1, asked) / len(QUANTILES) * 1e6,
+        microseconds=predicting / max(1, predictions) / len(QUANTILES) * 1e6,
     )
 
 

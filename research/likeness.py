@@ -203,9 +203,9 @@ def refuse_known(paths: Sequence[Path], weights: Weights) -> None:
     Raises:
         StudyError: it names the first of them.
     """
-    known = {log["name"] for log in weights.origin.get("logs", ())}
+    taught = {log["name"] for log in weights.origin.get("logs", ())}
     for path in paths:
-        if name_of(path) in known:
+        if name_of(path) in taught:
             raise StudyError(f"The weights were learned from {name_of(path)}, among others.")
 
 
@@ -265,15 +265,15 @@ def estimates_of(
     methods = published_methods()
     published = {label: methods[label] for label in PUBLISHED}
     learning: list[Predictor] = [attention, cheap, *published.values()]
-    asked: dict[str, Predictor] = {**priced, **published}
-    said = {label: np.empty(len(log)) for label in asked}
+    priced_and_published: dict[str, Predictor] = {**priced, **published}
+    predicted = {label: np.empty(len(log)) for label in priced_and_published}
     ours = {kind: np.empty((len(PRICES), len(log))) for kind in KINDS}
     further = np.empty((len(FURTHER_PRICES), len(log)))
     prices, further_prices = np.array(PRICES), np.array(FURTHER_PRICES)
     same = [_label("least-cost", price) for price in PRICES]
 
     def learn(job: int) -> None:
-        least = np.array([said[label][job] for label in same])
+        least = np.array([predicted[label][job] for label in same])
         answers = {Attention.name: ours["attention"][:, job].copy(), LeastCost.name: least}
         rounds.observe(log[job], answers)
         for each in learning:
@@ -281,22 +281,22 @@ def estimates_of(
 
     def ask(job: int) -> None:
         submission = log[job].submission
-        for label, method in asked.items():
-            said[label][job] = method.predict(submission).predicted_walltime
+        for label, method in priced_and_published.items():
+            predicted[label][job] = method.predict(submission).predicted_walltime
         ours["attention"][:, job] = attention.estimates(submission, prices)
         for place, chosen in enumerate(rounds.methods):
             is_attention = chosen == Attention.name
-            other = said[same[place]][job]
+            other = predicted[same[place]][job]
             ours["auto"][place, job] = ours["attention"][place, job] if is_attention else other
         further[:, job] = attention.estimates(submission, further_prices)
 
     play_jobs(log, ended=learn, submitted=ask)
-    said |= {
+    predicted |= {
         _label(kind, price): ours[kind][place]
         for kind in KINDS
         for place, price in enumerate(PRICES)
     }
-    return said | {
+    return predicted | {
         _label("attention", price): further[place] for place, price in enumerate(FURTHER_PRICES)
     }
 
@@ -379,8 +379,8 @@ def _of_known(
     summary: Callable[[NDArray[np.float64]], float], shares: NDArray[np.float64]
 ) -> float:
     """The summary of those that there are; NaN without any."""
-    known = shares[~np.isnan(shares)]
-    return summary(known) if len(known) else np.nan
+    finite = shares[~np.isnan(shares)]
+    return summary(finite) if len(finite) else np.nan
 
 
 def _percent(share: float) -> str:

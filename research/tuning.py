@@ -112,11 +112,11 @@ class ServiceRounds(Retuning):
             return SEARCHES[plan.search](training, plan)
 
         def surveyor(batch: Batch, template: tuple[str, ...]) -> Survey:
-            known = self._surveys.get((ended, len(batch), template))
-            if known is None:
-                known = survey(batch, template)
-                self._surveys[ended, len(batch), template] = known
-            return known
+            existing = self._surveys.get((ended, len(batch), template))
+            if existing is None:
+                existing = survey(batch, template)
+                self._surveys[ended, len(batch), template] = existing
+            return existing
 
         return exhaustive(training, plan, surveyor=surveyor)
 
@@ -184,7 +184,7 @@ def compare(
         return retuning.fixed(KnnParameters(**given))[scored]
 
     once = retuning.retuned(plan, last_round=plan.jobs)
-    shown = {
+    compared = {
         TUNED: tuned[plan.penalty].predicted[scored],
         "knn, tuned once": once.predicted[scored],
         UNTUNED: fixed(),
@@ -210,10 +210,10 @@ def compare(
         jobs=len(actual),
         rounds=len(retuning.rounds(plan)),
         adopted={penalty: tuned[penalty].adopted for penalty in penalties},
-        settings=[point_of(name, predicted, actual) for name, predicted in shown.items()],
+        settings=[point_of(name, predicted, actual) for name, predicted in compared.items()],
         curves=curves,
-        within={name: shares_within(predicted, actual) for name, predicted in shown.items()},
-        running={name: running_error(predicted, actual) for name, predicted in shown.items()},
+        within={name: shares_within(predicted, actual) for name, predicted in compared.items()},
+        running={name: running_error(predicted, actual) for name, predicted in compared.items()},
     )
 
 

@@ -134,7 +134,7 @@ SCHEDULES: Sequence[Column[Outcome]] = (
     *COMBINATION,
     *seconds_columns("wait", lambda each: each.measures.wait, "mean wait"),
     *seconds_columns("median", lambda each: each.measures.median_wait, "median wait"),
-    Column("slowdown", lambda each: f"{each.measures.slowdown:,.1f}", shown="wide"),
+    Column("slowdown", lambda each: f"{each.measures.slowdown:,.1f}", view="wide"),
     Column(
         "bounded", lambda each: f"{each.measures.bounded_slowdown:,.2f}", "bounded slowdown (10 s)"
     ),
@@ -160,7 +160,7 @@ SCHEDULES: Sequence[Column[Outcome]] = (
         "jobs that outlived an estimate",
     ),
     Column(
-        "jobs/s", lambda each: f"{each.measures.jobs / each.schedule.seconds:,.0f}", shown="wide"
+        "jobs/s", lambda each: f"{each.measures.jobs / each.schedule.seconds:,.0f}", view="wide"
     ),
 )
 

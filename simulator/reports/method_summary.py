@@ -74,7 +74,7 @@ CLASSES: Mapping[str, tuple[str, str]] = {
 
 
 def class_columns(
-    measures: Callable[[Row], PredictionMeasures], shown: Literal["both", "wide"]
+    measures: Callable[[Row], PredictionMeasures], view: Literal["both", "wide"]
 ) -> list[Column[Row]]:
     """Columns with the share of each of ``CLASSES``; ``measures`` returns those of a row."""
 
@@ -82,13 +82,13 @@ def class_columns(
         return lambda row: f"{getattr(measures(row), field):.2%}"
 
     return [
-        Column(name, share_of(field), meaning, shown) for name, (field, meaning) in CLASSES.items()
+        Column(name, share_of(field), meaning, view) for name, (field, meaning) in CLASSES.items()
     ]
 
 
 COLUMNS: Sequence[Column[MethodSummary]] = (
     Column("method", lambda each: each.method),
-    Column("jobs", lambda each: f"{each.measures.jobs:,}", shown="wide"),
+    Column("jobs", lambda each: f"{each.measures.jobs:,}", view="wide"),
     *seconds_columns(
         "mean error",
         lambda each: each.measures.mean_absolute_error,
@@ -129,7 +129,7 @@ COLUMNS: Sequence[Column[MethodSummary]] = (
         lambda each: f"{each.predictions_per_second:,.0f}",
         "predictions per second on this machine",
     ),
-    Column("p50 ms", lambda each: f"{1000 * each.p50_seconds:.3f}", shown="wide"),
+    Column("p50 ms", lambda each: f"{1000 * each.p50_seconds:.3f}", view="wide"),
     Column(
         "p99 ms",
         lambda each: f"{1000 * each.p99_seconds:.3f}",

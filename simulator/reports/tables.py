@@ -34,14 +34,14 @@ class Column(Generic[Row]):
         head: name of the column.
         cell: returns the text for a row.
         meaning: what the legend says of the column; empty for nothing.
-        shown: whether the column is in the table of all columns (``wide``), in the one that fits
+        view: whether the column is in the table of all columns (``wide``), in the one that fits
             80 columns (``narrow``), or in both.
     """
 
     head: str
     cell: Callable[[Row], str]
     meaning: str = ""
-    shown: Literal["both", "wide", "narrow"] = "both"
+    view: Literal["both", "wide", "narrow"] = "both"
 
 
 def seconds_columns(
@@ -67,7 +67,7 @@ def table_of(columns: Sequence[Column[Row]], rows: Sequence[Row], *, wide: bool)
         rows: a line for each.
         wide: whether to show all columns, or those that fit 80 columns.
     """
-    chosen = [each for each in columns if each.shown in {"both", "wide" if wide else "narrow"}]
+    chosen = [each for each in columns if each.view in {"both", "wide" if wide else "narrow"}]
     cells = [[each.cell(row) for row in rows] for each in chosen]
     used = [(each, texts) for each, texts in zip(chosen, cells, strict=True) if any(texts)]
     lines = list(zip(*(texts for _, texts in used), strict=True))
@@ -132,10 +132,14 @@ def _fitted_table(lines: Sequence[str], width: int) -> list[str]:
     key_width = min(_width(columns[:keys]), width * 2 // 3)
     found: list[str] = []
     for part in _parts(columns[keys:], width - key_width - len(_GAP)):
-        shown = [*columns[:keys], *part]
-        limits = [each.width for each in shown]
+        part_columns = [*columns[:keys], *part]
+        limits = [each.width for each in part_columns]
         _shrink(limits, keys, width)
-        found += ["", *_table_lines(shown, limits)] if found else _table_lines(shown, limits)
+        found += (
+            ["", *_table_lines(part_columns, limits)]
+            if found
+            else _table_lines(part_columns, limits)
+        )
     return found
 
 

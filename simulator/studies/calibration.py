@@ -87,14 +87,14 @@ def compare(runs: Sequence[Completion], method: UncertainPredictor) -> Calibrate
         runs: the log.
         method: that nothing has been told yet.
     """
-    asked = [
+    questions = [
         Question(coverage=coverage or COVERAGES[-1], underestimation_rate=rate)
         for coverage, rate in zip_longest(COVERAGES, RATES)
     ]
-    lower, upper, predicted = np.empty((3, len(asked), len(runs)))
+    lower, upper, predicted = np.empty((3, len(questions), len(runs)))
 
     def ask(job: int) -> None:
-        for place, question in enumerate(asked):
+        for place, question in enumerate(questions):
             answer = method.ask(runs[job].submission, question)
             predicted[place, job] = answer.predicted_walltime
             if answer.interval is not None:
@@ -159,9 +159,9 @@ def draw(found: Mapping[str, Calibrated], path: Path) -> None:
         for axes, what in zip(figure.subplots(1, 2), WHOLE_GOAL, strict=True):
             for name, each in found.items():
                 levels = [level for level in each.levels if level.what == what]
-                asked = [level.asked for level in levels]
-                axes.plot(asked, [level.got for level in levels], marker=".", label=name)
-            ends = np.array([min(asked), max(asked)])
+                shares = [level.asked for level in levels]
+                axes.plot(shares, [level.got for level in levels], marker=".", label=name)
+            ends = np.array([min(shares), max(shares)])
             axes.plot(ends, ends, color="0.5", linestyle=":")
             goal = WHOLE_GOAL[what]
             axes.fill_between(ends, ends - goal, ends + goal, color="0.5", alpha=0.2, linewidth=0)

@@ -79,14 +79,14 @@ class ExhibitInput:
         limit: number of jobs of each log, or None for all.
         executor: plays the parts.
         options: of the study, by name.
-        known: results by name of the function and part.
+        results: results by name of the function and part.
     """
 
     paths: Sequence[Path]
     limit: int | None
     executor: Executor
     options: Mapping[str, Any] = field(default_factory=dict)
-    known: dict[tuple[str, Hashable], Any] = field(default_factory=dict)
+    results: dict[tuple[str, Hashable], Any] = field(default_factory=dict)
 
     @property
     def logs(self) -> Path:
@@ -96,10 +96,10 @@ class ExhibitInput:
     def play(self, play: Callable[[Any], Any], parts: Sequence[Hashable]) -> list[tuple[Any, Any]]:
         """The parts with their results, in the order of the parts."""
         name = play.__qualname__
-        wanted = [part for part in dict.fromkeys(parts) if (name, part) not in self.known]
+        wanted = [part for part in dict.fromkeys(parts) if (name, part) not in self.results]
         for part, result in zip(wanted, in_order(self.executor, play, wanted), strict=True):
-            self.known[name, part] = result
-        return [(part, self.known[name, part]) for part in parts]
+            self.results[name, part] = result
+        return [(part, self.results[name, part]) for part in parts]
 
 
 Make = Callable[[ExhibitInput], Exhibit]

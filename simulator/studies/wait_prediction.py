@@ -128,14 +128,14 @@ def wait_errors(case: Case) -> WaitErrors:
     )
 
 
-def compare(told: ForecastWaits) -> WaitErrors:
+def compare(waits: ForecastWaits) -> WaitErrors:
     """The errors of predicted waits."""
-    queued = (told.predicted > 0) | (told.actual > 0)
-    error = (told.predicted - told.actual)[queued]
-    asked = queued & (told.lower >= 0)
-    within = (told.lower <= told.actual) & (told.actual <= told.upper)
+    queued = (waits.predicted > 0) | (waits.actual > 0)
+    error = (waits.predicted - waits.actual)[queued]
+    asked = queued & (waits.lower >= 0)
+    within = (waits.lower <= waits.actual) & (waits.actual <= waits.upper)
     return WaitErrors(
-        jobs=len(told.actual),
+        jobs=len(waits.actual),
         queued=int(queued.sum()),
         median=float(np.median(np.abs(error))) if len(error) else 0.0,
         mean=float(np.mean(np.abs(error))) if len(error) else 0.0,

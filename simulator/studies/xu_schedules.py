@@ -114,8 +114,8 @@ def play(part: LogSimulation) -> Outcome:
         return outcome(swapped, run.semantics, lambda: Estimates(run.estimates, predictions={}))
     if run.estimates != TUNED:
         return run.play()
-    known = predictions(run.trace, run.year, run.limit, TUNED)
-    return outcome(workload, run.semantics, lambda: Estimates(TUNED, predictions=known))
+    predicted = predictions(run.trace, run.year, run.limit, TUNED)
+    return outcome(workload, run.semantics, lambda: Estimates(TUNED, predictions=predicted))
 
 
 @lru_cache(LOGS_KEPT)

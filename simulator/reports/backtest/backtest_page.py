@@ -173,13 +173,13 @@ def _two_digits(number: float) -> str:
 
 
 def _figures(drawn: Sequence[Drawing]) -> str:
-    shown = "".join(
+    html = "".join(
         f'<figure><h3>{escape(each.title)}</h3><div role="img" aria-label="'
         f'{escape(each.title)}">{each.svg}</div>'
         f"<figcaption>{escape(each.caption)}</figcaption></figure>"
         for each in drawn
     )
-    return f'<section class="pictures">{shown}</section>' if shown else ""
+    return f'<section class="pictures">{html}</section>' if html else ""
 
 
 def _section(title: str, content: str) -> str:
@@ -242,11 +242,11 @@ def _method_row(tested: Backtest, name: str) -> str:
     ]
     force = ' class="force"' if name == tested.in_force else ""
     mark = f'<b style="--mark:var(--method-{name_of_method(name)},var(--quiet))"></b>'
-    shown = "".join(
+    html = "".join(
         f'<td class="extra">{cell}</td>' if place in ROOMY else f"<td>{cell}</td>"
         for place, cell in enumerate(cells)
     )
-    return f"<tr{force}><td>{mark}{_method_name(label)}</td>{shown}</tr>"
+    return f"<tr{force}><td>{mark}{_method_name(label)}</td>{html}</tr>"
 
 
 def _method_name(label: str) -> str:
@@ -290,8 +290,8 @@ def _change_row(each: GroupChange) -> str:
     tone = "good" if each.is_better else "bad" if each.is_worse else "quiet"
     hours = f"{each.hours:+,.0f}".replace("-", "\u2212")
     cells = (f"{each.jobs:,}", duration(each.today), duration(each.predicted, beside=each.today))
-    shown = "".join(f"<td>{cell}</td>" for cell in cells)
-    return f'<tr><td>{escape(each.name)}</td>{shown}<td class="{tone}">{hours}</td></tr>'
+    html = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f'<tr><td>{escape(each.name)}</td>{html}<td class="{tone}">{hours}</td></tr>'
 
 
 def _computed(tested: Backtest, name: str, facts: Mapping[str, str]) -> str:

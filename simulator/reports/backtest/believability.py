@@ -32,7 +32,7 @@ class Believability:
     """The waits in the log and those of the simulated today, of the same jobs; seconds.
 
     Attributes:
-        known: share of the jobs whose wait is in the log.
+        logged_share: share of the jobs whose wait is in the log.
         logged: quantiles of the log's waits, at ``QUANTILES``.
         logged_mean: their mean.
         simulated: quantiles of the simulated waits.
@@ -42,7 +42,7 @@ class Believability:
         simulated_by_month: simulated ones.
     """
 
-    known: float
+    logged_share: float
     logged: Values
     logged_mean: float
     simulated: Values
@@ -54,7 +54,7 @@ class Believability:
     @property
     def quality(self) -> Quality:
         """In words, by the worse of mean and 90th percentile."""
-        if self.known < 0.5:
+        if self.logged_share < 0.5:
             return Quality.UNKNOWN
         factor = max(
             _factor(self.simulated_mean, self.logged_mean),
@@ -108,19 +108,20 @@ def compare(site: BacktestSite, today: Play) -> Believability:
     """Compare the log's waits with those of the simulated today, for the same jobs."""
     workloads = [workload for workload in site.workloads() if len(workload)]
     waits = np.concatenate([workload.trace.wait for workload in workloads])
-    known = waits >= 0
+    is_logged = waits >= 0
     # A converter that knows no waits writes zeros.
     if not waits.any():
-        known[:] = False
+        is_logged[:] = False
     months = next((each for each in site.groupings if each.kind == "months"), None)
+    logged = waits[is_logged]
     return Believability(
-        known=float(known.mean()),
-        logged=np.quantile(waits[known], QUANTILES) if known.any() else np.zeros_like(QUANTILES),
-        logged_mean=float(waits[known].mean()) if known.any() else 0.0,
+        logged_share=float(is_logged.mean()),
+        logged=np.quantile(logged, QUANTILES) if len(logged) else np.zeros_like(QUANTILES),
+        logged_mean=float(logged.mean()) if len(logged) else 0.0,
         simulated=today.where_logged.quantiles,
         simulated_mean=today.where_logged.mean,
         months=months.names if months else (),
-        logged_by_month=by_month(site, workloads, waits, known),
+        logged_by_month=by_month(site, workloads, waits, is_logged),
         simulated_by_month=today.where_logged.by_month,
     )
 

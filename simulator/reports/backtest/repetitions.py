@@ -107,42 +107,42 @@ class Play:
 
 
 class Task(NamedTuple):
-    """A play to come; ``kept`` says that predictions of the log itself are taken over."""
+    """A play to come; ``reuses`` says that predictions of the log itself are taken over."""
 
     number: int
     estimates: str
     repetition: int
-    kept: bool
+    reuses: bool
 
 
-def play(site: BacktestSite, task: Task, kept: Path | None = None) -> Play:
+def play(site: BacktestSite, task: Task, directory: Path | None = None) -> Play:
     """Simulate the site once, from an empty machine and without any history.
 
     Args:
         site: the site.
         task: what is to be played.
-        kept: directory where the predictions of the log itself are kept.
+        directory: directory with the predictions of the log itself, or None.
     """
     trace = site.trace
     if task.repetition:
         trace = shaken(trace, SHAKE_SECONDS, task.repetition)
     workloads = [workload for workload in site.workloads(trace) if len(workload)]
-    schedules = simulate_together(workloads, site.semantics, _estimates(site, task, kept))
-    if kept and not task.repetition:
-        _keep(site, schedules, _kept_file(kept, task))
+    schedules = simulate_together(workloads, site.semantics, _estimates(site, task, directory))
+    if directory and not task.repetition:
+        _keep(site, schedules, _kept_file(directory, task))
     return _play_of(site, task, schedules)
 
 
-def _estimates(site: BacktestSite, task: Task, kept: Path | None) -> Estimates:
-    if not (task.kept and task.repetition and kept):
+def _estimates(site: BacktestSite, task: Task, directory: Path | None) -> Estimates:
+    if not (task.reuses and task.repetition and directory):
         return Estimates.named(task.estimates)
-    log = np.load(_kept_file(kept, task), mmap_mode="r")
+    log = np.load(_kept_file(directory, task), mmap_mode="r")
 
-    def known(workload: Workload) -> JobEstimates:
+    def logged_estimates(workload: Workload) -> JobEstimates:
         found = log[:, site.places([workload])]
         return JobEstimates._make(np.where(found > 0, found, workload.request))
 
-    return Estimates(task.estimates, known=known)
+    return Estimates(task.estimates, known=logged_estimates)
 
 
 def _keep(site: BacktestSite, schedules: Sequence[Schedule], file: Path) -> None:
@@ -197,15 +197,15 @@ def _where_logged(site: BacktestSite, workloads: Sequence[Workload], waits: Inte
 
 
 def by_month(
-    site: BacktestSite, workloads: Sequence[Workload], waits: NDArray[Any], known: Flags
+    site: BacktestSite, workloads: Sequence[Workload], waits: NDArray[Any], is_logged: Flags
 ) -> Values:
-    """Mean waits of the jobs that are ``known``, by month; NaN for a month without one."""
+    """Mean waits of the jobs that are in ``is_logged``, by month; NaN for a month without one."""
     months = next((each for each in site.groupings if each.kind == "months"), None)
     if months is None:
         return np.zeros(0)
-    codes, count = months.codes[site.places(workloads)][known], len(months.names)
+    codes, count = months.codes[site.places(workloads)][is_logged], len(months.names)
     jobs = np.bincount(codes, minlength=count)
-    sums = np.bincount(codes, waits[known], count)
+    sums = np.bincount(codes, waits[is_logged], count)
     return np.where(jobs > 0, sums / np.maximum(jobs, 1), np.nan)
 
 
@@ -273,9 +273,9 @@ def play_all(
     if processes is None:
         small = len(tasks) * jobs < JOBS_WORTH_A_PROCESS
         processes = 1 if small else cpu_count() or 1
-    kept = files.directory if keep else None
+    directory = files.directory if keep else None
     found: dict[str, dict[int, Play]] = {name: {} for name in names}
-    for task, each in _played(files, tasks, processes, kept):
+    for task, each in _played(files, tasks, processes, directory):
         found[task.estimates][task.repetition] = each
         if progress:
             progress(1)
@@ -283,15 +283,15 @@ def play_all(
 
 
 def _played(
-    files: SiteFiles, tasks: Sequence[Task], processes: int, kept: Path | None
+    files: SiteFiles, tasks: Sequence[Task], processes: int, directory: Path | None
 ) -> Iterator[tuple[Task, Play]]:
     """Every task with its play, in this process or in several others."""
     if processes == 1:
         site = files.mapped()
         for task in tasks:
-            yield task, play(site, task, kept)
+            yield task, play(site, task, directory)
         return
-    with several_processes(processes, _begin, files, kept) as executor:
+    with several_processes(processes, _begin, files, directory) as executor:
         yield from _as_they_end(tasks, lambda task: executor.submit(_play_here, task))
 
 
@@ -299,18 +299,18 @@ def _as_they_end(
     tasks: Sequence[Task], submit: Callable[[Task], "Future[Play]"]
 ) -> Iterator[tuple[Task, Play]]:
     """Plays as they end; one that takes over predictions begins when these are there."""
-    held = [task for task in tasks if task.kept and task.repetition]
-    ready = [task for task in tasks if not (task.kept and task.repetition)]
+    held = [task for task in tasks if task.reuses and task.repetition]
+    ready = [task for task in tasks if not (task.reuses and task.repetition)]
     # Methods take longest: first the one in force, whose rounds take minutes, then from the last in
     # the list, which are slower than those before them.
-    ready.sort(key=lambda task: (not task.kept, task.repetition, task.number != 1, -task.number))
+    ready.sort(key=lambda task: (not task.reuses, task.repetition, task.number != 1, -task.number))
     under_way = {submit(task): task for task in ready}
     while under_way:
         ended, _ = wait(under_way, return_when=FIRST_COMPLETED)
         for future in ended:
             task = under_way.pop(future)
             yield task, future.result()
-            if task.kept and not task.repetition:
+            if task.reuses and not task.repetition:
                 freed = [each for each in held if each.number == task.number]
                 under_way |= {submit(each): each for each in freed}
 
@@ -319,11 +319,11 @@ _here: list[tuple[BacktestSite, Path | None]] = []
 """The site of a process that plays."""
 
 
-def _begin(files: SiteFiles, kept: Path | None) -> None:
+def _begin(files: SiteFiles, directory: Path | None) -> None:
     give_back_what_is_dropped()
-    _here[:] = [(files.mapped(), kept)]
+    _here[:] = [(files.mapped(), directory)]
 
 
 def _play_here(task: Task) -> Play:
-    site, kept = _here[0]
-    return play(site, task, kept)
+    site, directory = _here[0]
+    return play(site, task, directory)

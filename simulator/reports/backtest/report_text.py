@@ -26,8 +26,10 @@ def text_of(tested: Backtest) -> str:
         f"{counted(tested.repetitions, 'play')}; short: jobs that run longer than predicted. * "
         "would be in force."
     )
-    said = "\n".join(fill(f"- {each}", WIDTH, subsequent_indent="  ") for each in remarks(tested))
-    return f"{verdict}\n\n{text_table(heads, rows)}\n{fill(legend, WIDTH)}\n\n{said}\n"
+    sentences = "\n".join(
+        fill(f"- {each}", WIDTH, subsequent_indent="  ") for each in remarks(tested)
+    )
+    return f"{verdict}\n\n{text_table(heads, rows)}\n{fill(legend, WIDTH)}\n\n{sentences}\n"
 
 
 def _row(tested: Backtest, name: str) -> tuple[str, ...]:

@@ -149,8 +149,8 @@ def groupings_of(
 
 def _numbered(kind: str, column: Integers, names: Mapping[int, str]) -> Grouping:
     numbers, codes = np.unique(column, return_inverse=True)
-    known = [names.get(number, _named(kind, number)) for number in numbers.tolist()]
-    return Grouping(kind, known, codes.astype(np.int32))
+    labels = [names.get(number, _named(kind, number)) for number in numbers.tolist()]
+    return Grouping(kind, labels, codes.astype(np.int32))
 
 
 def _named(kind: str, number: int) -> str:

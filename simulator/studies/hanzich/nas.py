@@ -105,15 +105,15 @@ def workload(seed: int, *, scale: float = 1.0) -> list[Arrival]:
 
 def _arrival(job_id: str, benchmark: str, time: float, scale: float, random: Random) -> Arrival:
     tasks = random.choice(SIZES)
-    known = CHARACTERISTICS[benchmark, tasks]
+    characteristic = CHARACTERISTICS[benchmark, tasks]
     spread = sqrt(log(1 + VARIATION**2))
     factor = random.lognormvariate(-(spread**2) / 2, spread)
     job = SharedJob(
         job_id=job_id,
         tasks=tasks,
-        execution_time=known.seconds * scale,
-        cpu_share=known.cpu_share,
-        memory=known.megabytes * MEGABYTE,
+        execution_time=characteristic.seconds * scale,
+        cpu_share=characteristic.cpu_share,
+        memory=characteristic.megabytes * MEGABYTE,
     )
     return Arrival(time=time, job=job, benchmark=benchmark, needed_cpu_time=factor * job.cpu_time)
 

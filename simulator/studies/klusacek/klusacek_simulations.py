@@ -97,8 +97,8 @@ def spans(limit: int | None, node_jobs: int | None) -> Sequence[FirstJobs]:
 
 
 def _node_group(log: str, span: FirstJobs, pinning: int, pinned: str) -> str:
-    kept = ", start kept" if pinned == "start" else ""
-    return f"{log}, {span.name}, pinning {pinning // 3600} h{kept}"
+    suffix = ", start kept" if pinned == "start" else ""
+    return f"{log}, {span.name}, pinning {pinning // 3600} h{suffix}"
 
 
 def more_logs(logs: Path) -> Mapping[str, Path]:

@@ -81,8 +81,8 @@ def play(part: SourcePart) -> SourceOutcome:
         NoJobError: the log has no job that can be simulated.
     """
     trace = first_jobs(_log(part.trace), part.limit)
-    said = answers(trace, part.estimates)
-    if not said.estimate.any():
+    log_estimates = answers(trace, part.estimates)
+    if not log_estimates.estimate.any():
         raise NoJobError(Path(part.trace).name, "simulated", prepare(trace).counts)
     plays: dict[PolicyProfile, list[Repetition]] = {}
     jobs = 0
@@ -90,10 +90,14 @@ def play(part: SourcePart) -> SourceOutcome:
         copy = shaken(trace, SHAKE_SECONDS, repetition) if repetition else trace
         workload = prepare(copy)
         jobs = len(workload)
-        known = Estimates(part.estimates, known=lambda each: _of_jobs(trace, said, each))
+        estimates = Estimates(
+            part.estimates, known=lambda each: _of_jobs(trace, log_estimates, each)
+        )
         for policy, profile in rules_of(part.estimates):
             semantics = Semantics.adjusted(profile, policy=policy)
-            plays.setdefault((policy, profile), []).append(_measured(workload, semantics, known))
+            plays.setdefault((policy, profile), []).append(
+                _measured(workload, semantics, estimates)
+            )
     return SourceOutcome(jobs=jobs, plays=plays)
 
 
@@ -106,15 +110,15 @@ def answers(trace: Trace, estimates: str) -> JobEstimates:
     """Estimates of each line of the log; 0 for a line that cannot be simulated."""
     workload = prepare(trace)
     source = Estimates.named(estimates)
-    said = source.beforehand(workload) or simulate(workload, ASKED, source).job_estimates
+    found = source.beforehand(workload) or simulate(workload, ASKED, source).job_estimates
     lines = np.zeros((len(JobEstimates._fields), len(trace)), np.int64)
-    lines[:, _places(trace, workload)] = said
+    lines[:, _places(trace, workload)] = found
     return JobEstimates._make(lines)
 
 
-def _of_jobs(trace: Trace, said: JobEstimates, workload: Workload) -> JobEstimates:
+def _of_jobs(trace: Trace, log_estimates: JobEstimates, workload: Workload) -> JobEstimates:
     places = _places(trace, workload)
-    return JobEstimates._make(column[places] for column in said)
+    return JobEstimates._make(column[places] for column in log_estimates)
 
 
 def _places(trace: Trace, workload: Workload) -> Any:
@@ -127,8 +131,8 @@ def rules_of(estimates: str) -> Sequence[PolicyProfile]:
     return list(product(POLICIES, profiles))
 
 
-def _measured(workload: Workload, semantics: Semantics, known: Estimates) -> Repetition:
-    wait = simulate(workload, semantics, known).wait
+def _measured(workload: Workload, semantics: Semantics, estimates: Estimates) -> Repetition:
+    wait = simulate(workload, semantics, estimates).wait
     return Repetition(
         wait=float(wait.mean()),
         slowdown=float(bounded_slowdown(wait, workload.runtime).mean()),

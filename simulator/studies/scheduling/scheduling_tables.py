@@ -98,8 +98,8 @@ def log_table(trace: str, played: Played, lines: Sequence[MethodChange]) -> str:
 
 def short(estimates: str) -> str:
     """A name of at most 20 letters."""
-    known = {spec for spec in usual_methods() if ":" in spec}
-    return name_of_method(estimates) if estimates in known else estimates[:20]
+    specs = {spec for spec in usual_methods() if ":" in spec}
+    return name_of_method(estimates) if estimates in specs else estimates[:20]
 
 
 def _change(change: PlayRange) -> tuple[str, str]:

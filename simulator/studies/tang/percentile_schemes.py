@@ -79,12 +79,12 @@ def usable_keys(runs: Sequence[Completion]) -> list[str]:
 
     A key with a part that no job has equals the key without that part, which is compared already.
     """
-    known = {
+    parts_present = {
         name
         for name in {part for parts in KEYS.values() for part in parts}
         if any(getattr(run.submission, name) is not None for run in runs)
     }
-    return [key for key, parts in KEYS.items() if known.issuperset(parts)]
+    return [key for key, parts in KEYS.items() if parts_present.issuperset(parts)]
 
 
 def schemes(
@@ -198,7 +198,7 @@ COLUMNS: Sequence[Column[tuple[Scheme, PredictionMeasures]]] = (
     Column("min", lambda row: str(row[0].min_jobs), "fewest similar jobs"),
     Column("perc", lambda row: f"{row[0].percentile:g}", "percentile"),
     Column("accuracy", lambda row: f"{row[1].accuracy:.3f}", "1 is perfect"),
-    Column("median acc", lambda row: f"{row[1].median_accuracy:.3f}", shown="wide"),
+    Column("median acc", lambda row: f"{row[1].median_accuracy:.3f}", view="wide"),
     *class_columns(lambda row: row[1], "both"),
 )
 

@@ -86,8 +86,8 @@ def _simulated(number: int, played: Played) -> Exhibit:
 
 def _means(gains: FloatArray) -> list[Value]:
     """Means over the months with waits; None without such a month."""
-    known = [row[np.isfinite(row)] for row in gains]
-    return [float(row.mean()) if len(row) else None for row in known]
+    with_waits = [row[np.isfinite(row)] for row in gains]
+    return [float(row.mean()) if len(row) else None for row in with_waits]
 
 
 def _known(values: FloatArray) -> list[Value]:

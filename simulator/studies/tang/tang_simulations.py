@@ -80,11 +80,11 @@ class MonthSimulation:
             schedule = simulate(workload, semantics, Estimates.named(self._method()))
             months = _months(workload)
             return _measured([_Part(schedule, months == month) for month in _present(months)])
-        known = self._known(workload)
-        return _measured(list(self._parts(workload, semantics, known)))
+        logged = self._logged(workload)
+        return _measured(list(self._parts(workload, semantics, logged)))
 
     def _parts(
-        self, workload: Workload, semantics: Semantics, known: Integers
+        self, workload: Workload, semantics: Semantics, logged: Integers
     ) -> "Iterator[_Part]":
         """Every month as a workload of its own."""
         months = _months(workload)
@@ -93,7 +93,7 @@ class MonthSimulation:
             alone = prepare(
                 workload.trace.select(chosen), processors=workload.processors_of_machine
             )
-            schedule = simulate(alone, semantics, Logged(self.estimates, known=known[chosen]))
+            schedule = simulate(alone, semantics, Logged(self.estimates, known=logged[chosen]))
             yield _Part(schedule, np.ones(len(alone), dtype=np.bool_))
 
     def _scheme(self) -> Scheme:
@@ -104,7 +104,7 @@ class MonthSimulation:
         named = self.estimates in {EXACT, REQUESTED}
         return self.estimates if named else self._scheme().label
 
-    def _known(self, workload: Workload) -> Integers:
+    def _logged(self, workload: Workload) -> Integers:
         """The estimates of all jobs, from the history as it was logged."""
         if self.estimates == EXACT:
             return workload.runtime

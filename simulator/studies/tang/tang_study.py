@@ -114,8 +114,8 @@ def pictures(directory: Path, played: Played) -> Iterator[str]:
 
 def _mean(gains: NDArray[np.float64]) -> str:
     """Mean gain over the months with waits, as text."""
-    known = gains[np.isfinite(gains)]
-    return f"{known.mean():+.1f}" if len(known) else "-"
+    with_waits = gains[np.isfinite(gains)]
+    return f"{with_waits.mean():+.1f}" if len(with_waits) else "-"
 
 
 def _percent(gain: float) -> str:

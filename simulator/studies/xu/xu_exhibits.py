@@ -148,12 +148,14 @@ def _distribution(
     shares: Mapping[str, Sequence[float]],
     paper: Mapping[int, float] | None = None,
 ) -> Panel:
-    known = paper or {}
+    paper_values = paper or {}
     return Panel(
         title=name,
         places=[f"{limit:,} s" for limit in SECONDS],
         series=[
-            Series(each, values, [known.get(limit) for limit in SECONDS] if place == 0 else ())
+            Series(
+                each, values, [paper_values.get(limit) for limit in SECONDS] if place == 0 else ()
+            )
             for place, (each, values) in enumerate(shares.items())
         ],
         along="at most",

@@ -80,7 +80,7 @@ def test_a_log_of_the_paper_is_taken_when_its_file_is_there(logs):
 def test_a_log_too_small_for_a_figure_leaves_gaps_and_no_number_that_is_none(
     paper, name, empty, sources, tmp_path
 ):
-    exhibit = STUDIES[paper].exhibits[name](replace(sources, limit=8, known={}))
+    exhibit = STUDIES[paper].exhibits[name](replace(sources, limit=8, results={}))
     draw(exhibit, tmp_path / "picture.png")
     lines = exhibit.panels[0].text().splitlines()
     assert [line.split()[1] for line in lines if line.startswith(empty)] == ["-"]
