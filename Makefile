@@ -65,6 +65,8 @@ mutants: .venv/ready
 tests: .venv/ready
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(LONG)
 
+PACKAGES := predictors simulator service migrations
+
 check: lint types imports
 
 format: .venv/ready
@@ -74,6 +76,7 @@ format: .venv/ready
 lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python tests/support/docstring_check.py $(PACKAGES) benchmarks deploy integrations research
 
 types: .venv/ready
 	$(BIN)/mypy
