@@ -198,7 +198,7 @@ def in_force_of(method: str, given: "Mapping[str, Any]") -> str:
 
 
 def methods_of(in_force: str, wanted: "Sequence[str] | None") -> list[str]:
-    """The methods to play: what would be in force, and those to compare it with.
+    """Return the methods to play: the method in force, and the methods to compare it with.
 
     Raises:
         CommandError: a method predicts nothing, or is unknown or wrongly spelt.
@@ -228,7 +228,7 @@ def site_of(
     partitions: str | None,
     limit: int | None,
 ) -> "BacktestSite":
-    """The site as it is simulated."""
+    """Return the site to simulate: its trace, rules, partitions and groupings."""
     from simulator.reports.backtest.site import (
         BacktestSite,
         groupings_of,

@@ -65,7 +65,7 @@ def print_json(value: Any) -> None:
 
 
 def cell(value: Any) -> Any:
-    """A value in CSV that no spreadsheet takes for a formula: users choose names of their jobs."""
+    """Return a value that no spreadsheet evaluates as a formula: users choose names of jobs."""
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{value}"
     return value
@@ -80,13 +80,13 @@ class RateColumn(ProgressColumn):
         self.unit = unit
 
     def render(self, task: Task) -> Text:
-        """The speed of the last moments, or of the whole task once it has ended."""
+        """Return the recent speed, or the mean speed of a finished task."""
         speed = task.finished_speed or task.speed
         return Text(f"{speed:,.0f} {self.unit}/s" if speed else "")
 
 
 def progress_bar(unit: str, *, quiet: bool = False) -> Progress:
-    """A progress bar on standard error that counts ``unit`` and vanishes when it is done."""
+    """Return a progress bar on standard error that counts ``unit`` and vanishes when it is done."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -163,14 +163,14 @@ DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 
 
 def need(package: str, *, for_: object = True) -> None:
-    """Refuse at once what would fail after its work for want of a package.
+    """Refuse a command before its work if a package is missing.
 
     Args:
-        package: what is imported later.
-        for_: what was asked for and needs it; nothing is needed for nothing.
+        package: package that is imported later.
+        for_: value of the option that needs it; nothing is checked if it is false.
 
     Raises:
-        CommandError: it is not installed; the message names the extra that brings it.
+        CommandError: the package is not installed; the message names its extra.
     """
     if for_ and find_spec(package) is None:
         raise CommandError(missing(package))

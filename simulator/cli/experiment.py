@@ -238,24 +238,24 @@ def executor_of(processes: int | None, dask: str | None) -> Iterator[Executor]:
 
 
 def wanted_of(study: "Study", figures: Sequence[str], tables: Sequence[str]) -> list[str]:
-    """Names of the exhibits that are asked for, in the order of the study.
+    """Return the names of the requested exhibits, in the order of the study.
 
     Raises:
         CommandError: the study cannot make one of them; the message lists those it can.
     """
-    asked = {
+    requested = {
         *(f"figure {number}" for number in figures if number != ALL),
         *(f"table {number}" for number in tables if number != ALL),
         *(name for name in study.exhibits if ALL in figures and name.startswith("figure ")),
         *(name for name in study.exhibits if ALL in tables and name.startswith("table ")),
     }
-    if unknown := asked - set(study.exhibits):
+    if unknown := requested - set(study.exhibits):
         raise CommandError(
             f"{', '.join(sorted(unknown)).capitalize()} cannot be made; there are "
             f"{', '.join(study.exhibits)}. docs/papers.md says why of each other one.",
             ExitCode.USAGE,
         )
-    return [name for name in study.exhibits if name in asked]
+    return [name for name in study.exhibits if name in requested]
 
 
 def write_exhibits(

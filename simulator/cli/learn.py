@@ -17,9 +17,9 @@ def learn(
     passes: Annotated[int, typer.Option(min=1, help="Over all of them.")] = 10,
     seed: Annotated[int, typer.Option(help="Of the draw and of learning.")] = 1,
 ) -> None:
-    """Learn what makes runs alike from logs, all together and shuffled.
+    """Learn the weights of attention from logs, all together and shuffled.
 
-    Writes the file that attention weighs by. Jobs of users whom a log does not name teach nothing.
+    Writes the file of weights. Jobs without a user in the log are not used.
     Needs PyTorch (pip install torch); serving does not.
 
     For example:

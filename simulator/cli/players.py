@@ -25,7 +25,7 @@ ANNOUNCEMENT = "walltimed listens on "
 def opened(
     specs: "Sequence[MethodSpec]", *, url: str | None, token: str | None, in_process: bool
 ) -> "Iterator[Player]":
-    """The player: predictors in this process, a running service, or a private service."""
+    """Open a player: predictors in this process, a running service, or a private service."""
     from simulator.replay.remote import Client, RemotePlayer
     from simulator.replay.trace_replay import InProcess
 
@@ -56,7 +56,7 @@ def opened(
 
 
 def private_settings(specs: "Sequence[MethodSpec]", directory: str) -> dict[str, str]:
-    """Settings of a service for one replay.
+    """Return the settings of a service for one replay.
 
     The service's database need not survive a power cut. Tuning is off, because a round would end
     at a real time that does not depend on the time of the log.
@@ -136,7 +136,7 @@ def private_service(*options: str, settings: "Mapping[str, str]") -> "Iterator[P
 
 
 def announced(process: subprocess.Popen[str]) -> str:
-    """The address that the service prints once it accepts connections."""
+    """Return the address that the service prints once it accepts connections."""
     line = process.stdout.readline() if process.stdout else ""
     if not line.startswith(ANNOUNCEMENT):
         raise CommandError(

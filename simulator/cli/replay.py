@@ -57,12 +57,12 @@ class PlayedLog:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayResult:
-    """A log that was played.
+    """The result of a replay.
 
     Attributes:
-        log: the jobs, and counts of those left out.
-        way: how the methods were asked.
-        played: every answer.
+        log: the jobs, and counts of the jobs left out.
+        way: the transport: in process, or over HTTP.
+        played: all predictions.
         summaries: summaries of the methods.
         swept: the percentile method's schemes, if they were compared.
     """
@@ -207,7 +207,7 @@ def replay(
 
 
 def default_methods(url: str | None) -> list[str]:
-    """All usual methods; without parameters for a running service, which has its own."""
+    """Return all usual methods; without parameters for a running service, which has its own."""
     from predictors.registry import METHODS
     from simulator.replay.method_spec import usual_methods
 
@@ -215,7 +215,7 @@ def default_methods(url: str | None) -> list[str]:
 
 
 def cluster_of(url: str | None, cluster: str | None) -> str:
-    """A cluster without history, because a service may know the log's future already."""
+    """Return the name of a cluster without history: a service may know the log's future already."""
     if cluster:
         return cluster
     return time.strftime("replay-%Y%m%dT%H%M%SZ", time.gmtime()) if url else DEFAULT_CLUSTER

@@ -73,14 +73,14 @@ MOST_MINUTES = 366 * 24 * 60
 
 
 class Source(StrEnum):
-    """The runtimes that a decision of the scheduler rests on."""
+    """The source of runtimes for a decision of the scheduler."""
 
     ESTIMATES = "estimates"
     REQUESTS = "requests"
 
 
 def acts(source: Source | None) -> bool | None:
-    """Whether estimates act there; None if nobody has said."""
+    """Whether the source is estimates; None without a source."""
     return None if source is None else source is Source.ESTIMATES
 
 
@@ -319,7 +319,7 @@ def processors_of(site: "SlurmRules | None") -> int | None:
 def of_scenario(
     scenario: int | None, estimates: list[str] | None, order: str | None
 ) -> tuple[list[str] | None, str | None]:
-    """The estimates and the order of a scenario of Rocchetti et al., Table 4, if one is named.
+    """Return estimates and order of a scenario of Rocchetti et al., Table 4, else as given.
 
     Raises:
         CommandError: they are given beside it.
@@ -339,7 +339,7 @@ def of_scenario(
 def semantics_of(
     policies: Sequence[str], adjust: str, rules: dict[str, Any]
 ) -> "Sequence[Semantics]":
-    """The rules of each policy; rules that were not given have their defaults."""
+    """Return the rules of each policy; rules that were not given have their defaults."""
     from simulator.scheduling.semantics import Semantics
 
     given = {name: rule for name, rule in rules.items() if rule is not None}
@@ -404,7 +404,7 @@ class Combinations:
 
 
 def facts_of(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -> dict[str, str]:
-    """The semantics card, rules that differ once for each of their values, and the input."""
+    """Return the semantics cards, merged by rule, and the treatment of the input."""
     cards: dict[str, dict[str, None]] = {}
     for each in outcomes:
         for name, text in each.schedule.card().items():
@@ -418,7 +418,7 @@ def facts_of(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") 
 
 
 def as_data(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -> dict[str, Any]:
-    """The outcomes as a JSON object."""
+    """Return the outcomes as a JSON object."""
     return {
         "jobs": len(workload),
         "processors": workload.processors_of_machine,

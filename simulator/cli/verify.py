@@ -50,7 +50,7 @@ def verify(
 
 
 def show(findings: "Sequence[CheckResult]") -> None:
-    """A line for each check, and the first violations."""
+    """Print a line for each check, and its first violations."""
     for finding in findings:
         verdict = f"[red]{finding.violated:,} times not[/red]" if finding.violated else "so"
         out.print(f"{escape(finding.name)}: {verdict}", soft_wrap=True)

@@ -14,7 +14,7 @@ WITHOUT_PROJECTS = {"percentile": "percentile:key=user+walltime"}
 
 
 def usual_methods() -> list[str]:
-    """The specs of all registered methods for a log without projects."""
+    """Return the specs of all registered methods for a log without projects."""
     return [WITHOUT_PROJECTS.get(name, name) for name in METHODS]
 
 
@@ -26,7 +26,7 @@ _MONTHS = re.compile(r"(\d+)M")
 
 
 class MethodSpecError(ValueError):
-    """A method was asked for with parameters that it cannot have."""
+    """A method spec is malformed, or has an unknown or impossible parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class MethodSpec:
         return cls(text, name, parameters)
 
     def predictor(self) -> Predictor:
-        """A new predictor without any history.
+        """Create a predictor without any history.
 
         Raises:
             UnknownMethodError: there is no such method.

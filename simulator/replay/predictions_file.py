@@ -1,7 +1,4 @@
-"""Every prediction of a replay in a file, so that anyone can compare, and a scheduler can use them.
-
-A line for each job and method, tabs between, under a line of heads.
-"""
+"""Files of predictions: tab-separated, a line of column names, then a line per job and method."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +10,7 @@ HEADS = ("job_id", "method", "predicted", "requested", "actual")
 
 
 class PredictionsFileError(ValueError):
-    """A file of predictions is not one, or does not say which of its methods is meant."""
+    """The file has no predictions, or several methods of which none is named."""
 
 
 def write_predictions(played: Replay, path: str | Path) -> None:
@@ -31,14 +28,14 @@ def write_predictions(played: Replay, path: str | Path) -> None:
 
 
 def read_predictions(path: str | Path, method: str | None = None) -> Mapping[int, float]:
-    """Predictions in seconds by the log's number of the job.
+    """Read predictions in seconds, by the log's number of the job.
 
     Args:
         path: a file as ``write_predictions`` writes it; only its first three columns count.
-        method: whose predictions; None where the file has those of one method only.
+        method: name of the method; None for a file of a single method.
 
     Raises:
-        PredictionsFileError: the file is not one, or the method is not clear.
+        PredictionsFileError: the file has no predictions, or no method is named of several.
     """
     lines = read_bytes(path).decode(errors="replace").splitlines()
     if not lines or tuple(lines[0].split("\t")[:3]) != HEADS[:3]:
@@ -59,10 +56,10 @@ def read_predictions(path: str | Path, method: str | None = None) -> Mapping[int
 
 
 def positive(seconds: float) -> float:
-    """Seconds that a job can be predicted to run for.
+    """Return ``seconds`` if they are positive and finite.
 
     Raises:
-        ValueError: they are none.
+        ValueError: they are not.
     """
     if not 0 < seconds < float("inf"):
         raise ValueError

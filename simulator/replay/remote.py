@@ -69,7 +69,7 @@ class SocketConnection(HTTPConnection):
 
 
 def connection_to(url: str, timeout: float) -> tuple[HTTPConnection, str]:
-    """A connection that is not open yet, and the prefix of the path of every call.
+    """Return an unopened connection, and the prefix of the path of every call.
 
     Raises:
         AddressError: ``url`` is neither of the form http://HOST:PORT nor unix:FILE.
@@ -113,12 +113,12 @@ class Client:
     def predict(
         self, submission: Submission, method: str | None = None, *, coverage: float | None = None
     ) -> Prediction:
-        """Ask for one prediction.
+        """Request one prediction.
 
         Without a method the service's default answers, and without a coverage the interval has
         the service's own.
         """
-        question = fields_of(submission) | _asked(method, coverage)
+        question = fields_of(submission) | _options(method, coverage)
         answer = self.call("POST", "/v1/predictions", question)
         return msgspec.json.decode(answer, type=Prediction)
 
@@ -129,10 +129,10 @@ class Client:
         *,
         coverage: float | None = None,
     ) -> list[Prediction]:
-        """Ask for several predictions at once; the answers are the same as one by one."""
+        """Request several predictions at once; they are the same as one by one."""
         question = {
             "submissions": [fields_of(each) for each in submissions],
-            **_asked(method, coverage),
+            **_options(method, coverage),
         }
         answer = self.call("POST", "/v1/predictions/batch", question)
         return msgspec.json.decode(answer, type=BatchAnswer).predictions
@@ -275,19 +275,19 @@ class RemotePlayer:
 
 
 def fields_of(submission: Submission) -> dict[str, Any]:
-    """The known attributes of a submission as fields of the HTTP contract."""
+    """Return the known attributes of a submission as fields of the HTTP contract."""
     known = ((name, getattr(submission, name)) for name in Submission.__struct_fields__)
     return {name: value for name, value in known if value is not None}
 
 
-def _asked(method: str | None, coverage: float | None) -> dict[str, Any]:
-    """The fields of a question that have been given."""
+def _options(method: str | None, coverage: float | None) -> dict[str, Any]:
+    """Return the fields of a question that are not None."""
     given = {"method": method, "coverage": coverage}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def _detail(answer: bytes) -> str:
-    """The field and the sentence in an error answer; else the answer's first characters."""
+    """Return field and sentence of an error answer, else its first characters."""
     try:
         error = msgspec.json.decode(answer)
         field = f"{error['field']}: " if "field" in error else ""

@@ -44,7 +44,7 @@ class Curve:
 
 
 def point_of(setting: str, predicted: Seconds, actual: Seconds) -> Point:
-    """The rate and error of one setting's predictions."""
+    """Compute rate and error of one setting's predictions."""
     return Point(
         setting,
         underestimation_rate=underestimation_rate(predicted, actual),
@@ -53,5 +53,5 @@ def point_of(setting: str, predicted: Seconds, actual: Seconds) -> Point:
 
 
 def curve_of(name: str, points: Sequence[Point]) -> Curve:
-    """The curve through points in any order."""
+    """Return the curve through points in any order."""
     return Curve(name, sorted(points, key=lambda point: (point.underestimation_rate, point.error)))
