@@ -6,12 +6,11 @@ from time import perf_counter
 from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from predictors.base import Predictor, Question, UncertainPredictor
 from predictors.jobs import Completion, Prediction, Submission
+from predictors.measures import Seconds
 
-Seconds = NDArray[np.float64]
 Item = TypeVar("Item")
 
 

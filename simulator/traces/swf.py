@@ -35,7 +35,7 @@ _BOUNDS = [FARTHEST if name in {"submit", "wait", "run"} else LARGEST for name i
 _BLOCK = 10_000
 """Number of lines that are parsed at once; a malformed line makes only its block slow."""
 
-NumberedLine = tuple[int, str]
+JobLine = tuple[int, str]
 
 
 class MalformedLineError(ValueError):
@@ -91,7 +91,7 @@ def read_header(source: str | Path) -> dict[str, str] | None:
     return parse_header(comments) if jobs else None
 
 
-def _job_lines(source: str | Path | BinaryIO, comments: list[str]) -> Iterator[NumberedLine]:
+def _job_lines(source: str | Path | BinaryIO, comments: list[str]) -> Iterator[JobLine]:
     """Yield lines that are neither blank nor comments, with their numbers; collect comments."""
     # One line at a time: all lines as text would take as much memory again as the columns.
     content = read_bytes(source).removeprefix(BOM_UTF8)  # of an editor under Windows
@@ -103,7 +103,7 @@ def _job_lines(source: str | Path | BinaryIO, comments: list[str]) -> Iterator[N
             yield number, text
 
 
-def _parse(jobs: Iterator[NumberedLine]) -> tuple[NDArray[Any], NDArray[Any], list[Reject]]:
+def _parse(jobs: Iterator[JobLine]) -> tuple[NDArray[Any], NDArray[Any], list[Reject]]:
     """Return values and line numbers of the jobs, and the lines that are not jobs."""
     values = [np.empty((0, len(SWF_FIELDS)))]
     numbers: list[int] = []
@@ -118,7 +118,7 @@ def _parse(jobs: Iterator[NumberedLine]) -> tuple[NDArray[Any], NDArray[Any], li
     return np.concatenate(values), np.array(numbers, dtype=np.int64), rejects
 
 
-def _parse_at_once(block: list[NumberedLine]) -> Reals | None:
+def _parse_at_once(block: list[JobLine]) -> Reals | None:
     """Parse all lines with numpy's reader, written in C; ``None`` if a line is not a job."""
     try:
         values = np.loadtxt([text for _, text in block], comments=None, ndmin=2)
@@ -131,7 +131,7 @@ def _parse_at_once(block: list[NumberedLine]) -> Reals | None:
     return values if small.all() and whole.all() else None
 
 
-def _parse_one_by_one(block: list[NumberedLine]) -> tuple[list[NumberedLine], Reals, list[Reject]]:
+def _parse_one_by_one(block: list[JobLine]) -> tuple[list[JobLine], Reals, list[Reject]]:
     """Return the lines that are jobs, their values, and the faults of the other lines."""
     jobs, values, rejects = [], [], []
     for number, text in block:

@@ -53,7 +53,7 @@ class SyntheticLog:
     load: float | None = None
 
     @property
-    def kinds(self) -> tuple[lublin.JobKind, ...]:
+    def kinds(self) -> tuple[lublin.ArrivalKind, ...]:
         """The kinds of jobs that arrive."""
         return (lublin.BATCH, lublin.INTERACTIVE) if self.interactive else (lublin.BATCH,)
 
@@ -99,7 +99,7 @@ def synthesise(log: SyntheticLog) -> Trace:
     return _trace(columns, log)
 
 
-def _arrivals(log: SyntheticLog, random: Generator) -> tuple[list[float], list[lublin.JobKind]]:
+def _arrivals(log: SyntheticLog, random: Generator) -> tuple[list[float], list[lublin.ArrivalKind]]:
     """Draw the arrival times of the log's jobs in whole seconds, and the kinds of the jobs."""
     jobs, kinds = log.jobs, log.kinds
     times = np.concatenate([np.floor(lublin.arrivals(kind, jobs, random)) for kind in kinds])

@@ -32,7 +32,7 @@ LONGEST_LOG_RUNTIME = 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobKind:
+class ArrivalKind:
     """The parameters of one kind of job.
 
     Attributes:
@@ -66,7 +66,7 @@ class JobKind:
     short_share: tuple[float, float]
 
 
-INTERACTIVE = JobKind(
+INTERACTIVE = ArrivalKind(
     name="interactive",
     queue=0,
     gap=(6.5510 * 0.9797, 0.6621),
@@ -82,7 +82,7 @@ INTERACTIVE = JobKind(
     short_share=(-0.0118, 0.9156),
 )
 
-BATCH = JobKind(
+BATCH = ArrivalKind(
     name="batch",
     queue=1,
     gap=(6.0415 * 1.0519, 0.8531),
@@ -99,7 +99,7 @@ BATCH = JobKind(
 )
 
 
-def arrivals(kind: JobKind, jobs: int, random: Generator) -> Reals:
+def arrivals(kind: ArrivalKind, jobs: int, random: Generator) -> Reals:
     """Draw the arrival times of ``jobs`` jobs in seconds after a midnight, ascending.
 
     The gaps are drawn on an even time scale and then mapped to the clock: the busier a half hour
@@ -114,7 +114,7 @@ def arrivals(kind: JobKind, jobs: int, random: Generator) -> Reals:
     return days * DAY + np.interp(within, even, edges)
 
 
-def daily_weights(kind: JobKind) -> Reals:
+def daily_weights(kind: ArrivalKind) -> Reals:
     """Return the weight of each half hour from midnight on; the mean is 1.
 
     The weight of a half hour is the mass of the gamma density, summed over its minutes.
@@ -126,7 +126,7 @@ def daily_weights(kind: JobKind) -> Reals:
     return np.asarray(np.roll(weights, FIRST_SLOT) / weights.mean())
 
 
-def size(kind: JobKind, machine: int, random: Generator) -> int:
+def size(kind: ArrivalKind, machine: int, random: Generator) -> int:
     """Draw the processors of one job on a machine with ``machine`` processors."""
     chance = random.random()
     if chance <= kind.serial or machine == 1:
@@ -141,7 +141,7 @@ def size(kind: JobKind, machine: int, random: Generator) -> int:
     return int(np.clip(round(2.0**log_size), 1, machine))
 
 
-def runtime(kind: JobKind, processors: int, random: Generator) -> float:
+def runtime(kind: ArrivalKind, processors: int, random: Generator) -> float:
     """Draw the runtime of a job in seconds; larger jobs run longer."""
     slope, intercept = kind.short_share
     is_short = random.random() <= np.clip(slope * processors + intercept, 0.0, 1.0)

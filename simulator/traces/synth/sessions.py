@@ -134,7 +134,7 @@ class Population:
         activity = np.cumsum(1.0 / np.arange(1, self.users + 1) ** ACTIVITY_EXPONENT)
         self._activity = (activity / activity[-1]).tolist()
 
-    def next_job(self, kind: lublin.JobKind, time: float) -> Session:
+    def next_job(self, kind: lublin.ArrivalKind, time: float) -> Session:
         """Return the session of the next job of ``kind``, which arrives at ``time``."""
         places = self._at_work.setdefault(kind.queue, [None] * AT_WORK)
         place = int(self.random.integers(AT_WORK))
@@ -145,7 +145,7 @@ class Population:
         session.latest = time
         return session
 
-    def _start(self, kind: lublin.JobKind, time: float) -> Session:
+    def _start(self, kind: lublin.ArrivalKind, time: float) -> Session:
         user = self._someone(kind)
         application = self._choose(user, kind)
         return Session(
@@ -156,7 +156,7 @@ class Population:
             latest=time,
         )
 
-    def _someone(self, kind: lublin.JobKind) -> int:
+    def _someone(self, kind: lublin.ArrivalKind) -> int:
         """Draw a user; one with a session of this kind is drawn again, a few times at most."""
         at_work = {session.user for session in self._at_work[kind.queue] if session}
         for _ in range(REDRAWS):
@@ -165,7 +165,7 @@ class Population:
                 break
         return user
 
-    def _choose(self, user: int, kind: lublin.JobKind) -> SyntheticApplication:
+    def _choose(self, user: int, kind: lublin.ArrivalKind) -> SyntheticApplication:
         """Choose an application that the user has run before, or a new one."""
         known = self._known.setdefault((user, kind.queue), [])
         if known and self.random.random() < FAMILIAR_SHARE:
