@@ -121,11 +121,29 @@ def _cluster(
         unmodelled.append(f"{down} nodes that are down or drained count as up")
     if any(node.get("Gres", "(null)") not in {"", "(null)"} for node in nodes):
         unmodelled.append("Gres")
-    if any(each.get("PreemptMode", "OFF") != "OFF" for each in partitions):
-        unmodelled.append("PreemptMode of partitions")
-    if any(":" in each.get("OverSubscribe", "") for each in partitions):
-        unmodelled.append("OverSubscribe=FORCE or YES: CPUs are not shared")
+    unmodelled += sorted({found for each in partitions for found in _unusual_words(each)})
     return SlurmCluster(groups=tuple(groups), partitions=tuple(found)), unmodelled
+
+
+_USUAL_WORDS = {
+    "LLN": ("NO",),
+    "MaxCPUsPerNode": ("UNLIMITED",),
+    "MaxNodes": ("UNLIMITED",),
+    "OverSubscribe": ("NO", "EXCLUSIVE"),
+    "OverTimeLimit": ("NONE",),
+    "PreemptMode": ("OFF",),
+    "QoS": ("N/A",),
+    "ReqResv": ("NO",),
+    "State": ("UP",),
+}
+"""Words of partitions that the twin models, or without effect on it."""
+
+
+def _unusual_words(words: Words) -> Iterator[str]:
+    """Yield what of a partition is not modelled."""
+    for name, usual in _USUAL_WORDS.items():
+        if words.get(name, usual[0]) not in usual:
+            yield f"{name}={words[name]} of {words['PartitionName']}"
 
 
 def _partition(words: Words, places: Mapping[str, int]) -> SlurmPartition:

@@ -103,6 +103,9 @@ def test_what_is_not_modelled_is_listed(directory):
     )
     (directory / "nodes.txt").write_text(NODES + node("g1", 8, gres="gpu:4"))
     assert "Gres" in read_configuration(directory).unmodelled
+    text = PARTITIONS.replace("OverSubscribe=NO", "OverSubscribe=FORCE:4")
+    (directory / "partitions.txt").write_text(text)
+    assert "OverSubscribe=FORCE:4 of batch" in read_configuration(directory).unmodelled
 
 
 def test_soft_limits_are_those_of_slurm_25_05_4_and_later(directory):

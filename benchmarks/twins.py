@@ -1,0 +1,167 @@
+"""Likeness of the twin of Slurm to recorded plays of a real one, and the cost of its cycles.
+
+    python benchmarks/twins.py [--trace LOG] [--picture FILE]
+
+Prints shares and quantiles of |difference of starts| in seconds, and mean waits, for the twin, EASY
+and conservative backfilling on the plays of ``tests/data/twins``; then milliseconds of the
+processor for one backfill cycle by the length of the queue; and with LOG the time for a whole log.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import pyplot as plt
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
+
+from recorded_plays import RULES, Play, played, recorded
+from workloads import log_of
+
+from simulator.engine.slurm.slurm_loop import run
+from simulator.engine.slurm.slurm_state import NodeGroup, PartitionNodes, new_slurm_state
+from simulator.scheduling.estimates import Estimates
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import simulate, warm_up
+from simulator.scheduling.slurm_rules import SlurmRules
+from simulator.scheduling.workload import prepare
+from simulator.traces.swf import read_swf
+
+PLAYS = ("k113", "k113b", "k113auto")
+
+PLAIN = ("easy", "conservative")
+
+QUEUES = (10, 30, 100, 200, 400, 800)
+
+CYCLES = 50
+
+HOUR = 3600
+
+
+def starts_under(policy: str, play: Play) -> Any:
+    """Return the starts of a play's jobs, in their order, under a policy of the engine."""
+    jobs = zip(play.submit, play.size, play.end - play.start, play.limit, strict=True)
+    log = log_of([tuple(map(int, job)) for job in jobs], 128)
+    workload = prepare(log, overrun="keep")
+    return simulate(workload, Semantics(policy=policy), Estimates.named("requested")).start + int(
+        workload.origin
+    )
+
+
+def schedules() -> Iterator[tuple[str, str, Play, Any]]:
+    """Yield play, scheduler, the recorded play and the starts."""
+    for name in PLAYS:
+        play = recorded(name)
+        yield name, "twin", play, played(play, RULES).jobs["start"]
+        if not play.time_min.any():
+            for policy in PLAIN:
+                yield name, policy, play, starts_under(policy, play)
+    yield "k113", "k113b", recorded("k113"), recorded("k113b").start
+
+
+def print_likeness() -> None:
+    """Print a line for each play and scheduler."""
+    print(
+        f"{'play':10}{'scheduler':13}{'<=31 s':>8}{'<=60 s':>8}{'<=300 s':>8}{'median':>8}"
+        f"{'p90':>8}{'corr':>8}{'real wait, min':>17}{'other':>7}"
+    )
+    for name, scheduler, play, starts in schedules():
+        differences = np.abs(starts - play.start)
+        within = [float((differences <= most).mean()) for most in (31, 60, 300)]
+        waits, real = starts - play.submit, play.start - play.submit
+        print(
+            f"{name:9} {scheduler:13}"
+            + "".join(f"{share:8.1%}" for share in within)
+            + f"{np.median(differences):8.0f}{np.quantile(differences, 0.9):8.0f}"
+            f"{np.corrcoef(waits, real)[0, 1]:8.4f}{real.mean() / 60:17.1f}{waits.mean() / 60:7.1f}"
+        )
+
+
+def seconds_of_cycle(nodes: int, waiting: int) -> float:
+    """Return processor seconds of one cycle that starts nothing; half as many jobs run."""
+    draw = np.random.default_rng(waiting)
+    running = nodes // 2
+    sizes = np.concatenate([np.full(running, 2), draw.integers(1, nodes // 4, waiting), [1]])
+    limits = 60 * np.concatenate(
+        [draw.integers(120, 1080, running), draw.integers(10, 1080, waiting), [60]]
+    )
+    submit = np.concatenate([np.zeros(running), np.ones(waiting), [31 * CYCLES]]).astype(int)
+    nothing = np.zeros(len(sizes), int)
+    state = new_slurm_state(
+        {
+            "submit": submit, "processors": sizes, "nodes": sizes, "runtime": limits,
+            "request": limits, "limit": limits, "partition": nothing, "user": nothing,
+            "account": nothing, "base": nothing.astype(float),
+        },
+        groups=[NodeGroup(nodes, cpus=1)],
+        partitions=[PartitionNodes(1, exclusive=True, members=range(nodes))],
+        rules={
+            **SlurmRules(skips_cycles=False, bf_max_job_test=1000).numbers(),
+            "time_min": 0,
+            "shortest_first": 0,
+        },
+    )  # fmt: skip
+    state.jobs["estimate"] = limits
+    state.clock["pause_at"] = len(sizes) - 1
+    began = time.process_time()
+    run(state)
+    return (time.process_time() - began) / int(state.clock["cycles"][0])
+
+
+def print_costs() -> None:
+    """Print milliseconds of a cycle by nodes and length of the queue."""
+    print("\nmilliseconds of a cycle that starts nothing")
+    print("waiting jobs " + "".join(f"{waiting:9}" for waiting in QUEUES))
+    for nodes in (128, 1024):
+        costs = [1000 * seconds_of_cycle(nodes, waiting) for waiting in QUEUES]
+        print(f"{nodes:6} nodes " + "".join(f"{cost:9.2f}" for cost in costs))
+
+
+def print_whole_log(path: str) -> None:
+    """Print processor seconds for a whole log."""
+    workload = prepare(read_swf(path))
+    began = time.process_time()
+    simulate(workload, Semantics(policy="slurm"), Estimates.named("requested"))
+    print(f"\n{Path(path).name}: {len(workload):,} jobs in {time.process_time() - began:.1f} s")
+
+
+def draw(path: str) -> None:
+    """Draw the waits in the real Slurm, in the twin and under conservative backfilling."""
+    play = recorded("k113")
+    real = (play.start - play.submit) / HOUR
+    others = {
+        "twin": (played(play, RULES).jobs["start"] - play.submit) / HOUR,
+        "conservative": (starts_under("conservative", play) - play.submit) / HOUR,
+    }
+    figure, axes = plt.subplots(1, 2, figsize=(8, 4), sharex=True, sharey=True)
+    for axis, (name, waits) in zip(axes, others.items(), strict=True):
+        axis.plot([0, real.max()], [0, real.max()], color="0.7", linewidth=1)
+        axis.plot(real, waits, ".", markersize=4)
+        axis.set_title(name)
+        axis.set_xlabel("wait in the real Slurm, hours")
+    axes[0].set_ylabel("simulated wait, hours")
+    figure.tight_layout()
+    figure.savefig(path, dpi=100)
+
+
+def main() -> None:
+    """Print all tables."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--trace", metavar="LOG")
+    parser.add_argument("--picture", metavar="FILE")
+    options = parser.parse_args()
+    warm_up(Semantics(policy="slurm"))
+    print_likeness()
+    print_costs()
+    if options.trace:
+        print_whole_log(options.trace)
+    if options.picture:
+        draw(options.picture)
+
+
+if __name__ == "__main__":
+    main()
