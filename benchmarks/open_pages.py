@@ -95,7 +95,7 @@ def hand_over(address: Address, token: str, body: bytes) -> None:
     """A snapshot of the queue."""
     headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
     connection = HTTPConnection(*address)
-    connection.request("PUT", f"/v1/queues/{CLUSTER}", body, headers)
+    connection.request("PUT", f"/v1/clusters/{CLUSTER}/snapshot", body, headers)
     connection.getresponse().read()
 
 
@@ -165,7 +165,7 @@ def is_forecast(address: Address, token: str) -> bool:
     """Whether the queue has been played."""
     connection = HTTPConnection(*address)
     headers = {"authorization": f"Bearer {token}"}
-    connection.request("GET", f"/v1/queues/{CLUSTER}?limit=1", headers=headers)
+    connection.request("GET", f"/v1/clusters/{CLUSTER}/snapshot?limit=1", headers=headers)
     return msgspec.json.decode(connection.getresponse().read())["forecast_at"] is not None
 
 

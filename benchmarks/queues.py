@@ -92,9 +92,9 @@ def hand_over(client: Client) -> tuple[float, float]:
     """Seconds until the queue is taken, and until its forecast is there."""
     body = queue()
     began = time.perf_counter()
-    client.put("/v1/queues/default", json=body).raise_for_status()
+    client.put("/v1/clusters/default/snapshot", json=body).raise_for_status()
     taken = time.perf_counter() - began
-    while client.get("/v1/queues").json()["queues"][0]["forecast_at"] != body["taken_at"]:
+    while client.get("/v1/clusters").json()["clusters"][0]["forecast_at"] != body["taken_at"]:
         time.sleep(0.01)
     return taken, time.perf_counter() - began
 
@@ -104,7 +104,7 @@ def what_if(client: Client, variants: int) -> None:
     submission = {"requested_walltime": 86400, "requested_processors": 64, "user": "u1"}
     others = [{"requested_walltime": 3600 * (1 + each)} for each in range(variants)]
     body = {"submission": submission, "variants": others}
-    client.post("/v1/queues/default/what-if", json=body).raise_for_status()
+    client.post("/v1/clusters/default/what-if", json=body).raise_for_status()
 
 
 def predictions(url: str, lasting: float) -> float:

@@ -69,7 +69,7 @@ class UnknownUserError(RequestError):
     """No completed job of this user was ever reported."""
 
 
-class UnknownQueueError(RequestError):
+class UnknownSnapshotError(RequestError):
     """No queue of this cluster was handed over, or it has no such job that the caller may see."""
 
 
@@ -94,7 +94,7 @@ class BodyTooLargeError(RequestError):
     """The body is larger than the service takes."""
 
 
-class QueueTooLargeError(RequestError):
+class SnapshotTooLargeError(RequestError):
     """The queue has more jobs than a forecast may take."""
 
 
@@ -200,12 +200,12 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     ForbiddenError: HTTPStatus.FORBIDDEN,
     NotFoundError: HTTPStatus.NOT_FOUND,
     UnknownUserError: HTTPStatus.NOT_FOUND,
-    UnknownQueueError: HTTPStatus.NOT_FOUND,
+    UnknownSnapshotError: HTTPStatus.NOT_FOUND,
     UnknownTuningError: HTTPStatus.NOT_FOUND,
     TooShortHistoryError: HTTPStatus.CONFLICT,
     MethodNotAllowedError: HTTPStatus.METHOD_NOT_ALLOWED,
     BodyTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    QueueTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    SnapshotTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     ForecastsBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     ForecastTooLongError: HTTPStatus.SERVICE_UNAVAILABLE,
     PagesBusyError: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -21,14 +21,14 @@ module Walltimed
                         cluster: "default")
       submission = { requested_walltime: requested_hours * 3600, requested_processors: processors,
                      application: application, queue: queue }.compact
-      answer = post("/v1/queues/#{escaped(cluster)}/what-if", submission: submission)
+      answer = post("/v1/clusters/#{escaped(cluster)}/what-if", submission: submission)
       seconds = answer && answer["suggested_walltime"]
       seconds.is_a?(Numeric) && seconds.positive? ? (seconds / 3600.0).ceil : nil
     end
 
     # The user's jobs that run or wait, with forecast start and end; nil if nobody can tell.
     def jobs(cluster: "default", limit: 10)
-      answer = get("/v1/queues/#{escaped(cluster)}?limit=#{Integer(limit)}")
+      answer = get("/v1/clusters/#{escaped(cluster)}/snapshot?limit=#{Integer(limit)}")
       found = answer && answer["jobs"]
       found.is_a?(Array) ? found.select { |job| job.is_a?(Hash) } : nil
     end

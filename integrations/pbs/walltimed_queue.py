@@ -208,7 +208,7 @@ def hold_back(waiting, sizes):
 
 
 def snapshot(options):
-    """Return the body of ``PUT /v1/queues``."""
+    """Return the body of ``PUT /v1/clusters/{cluster}/snapshot``."""
     taken_at = time.time()
     jobs = queue_of(shown_by([options.qstat, "-f", "-t", "-F", "json"], options.timeout))
     nodes = shown_by([options.pbsnodes, "-a", "-F", "json"], options.timeout)
@@ -222,7 +222,8 @@ def snapshot(options):
 
 def hand_over(body, options):
     """Send the body; returns when the service has accepted it."""
-    url = options.url.rstrip("/") + "/v1/queues/" + urllib.parse.quote(options.cluster, safe="")
+    cluster = urllib.parse.quote(options.cluster, safe="")
+    url = options.url.rstrip("/") + f"/v1/clusters/{cluster}/snapshot"
     request = urllib.request.Request(url, data=json.dumps(body).encode(), method="PUT")
     request.add_header("Content-Type", "application/json")
     if options.token_file:

@@ -58,7 +58,7 @@ def ask(
         )
     request["user"] = user or getpass.getuser()
     with asking(url, token_file, cluster) as service:
-        answer = service.queue("what-if", body={"submission": request, "explain": True})
+        answer = service.call("what-if", body={"submission": request, "explain": True})
     if as_json:
         print_json(answer)
     else:

@@ -58,11 +58,11 @@ class ClusterService:
         """Return the answer to a query about the cluster; parameters that are None are not sent."""
         return answer_of(self._client, "GET", path_to(path, cluster=self.name, **query))
 
-    def queue(self, *more: str, body: Any = None, **query: object) -> dict[str, Any]:
-        """Return the queue of the cluster, or the part of it at the path ``more``."""
+    def call(self, *more: str, body: Any = None, **query: object) -> dict[str, Any]:
+        """Return the answer of the call at the path ``more`` below the cluster."""
         from urllib.parse import quote
 
-        path = "/".join(["/v1/queues", *(quote(each, safe="") for each in (self.name, *more))])
+        path = "/".join(["/v1/clusters", *(quote(each, safe="") for each in (self.name, *more))])
         return answer_of(self._client, "POST" if body else "GET", path_to(path, **query), body)
 
 
@@ -153,7 +153,7 @@ def only_cluster(client: "Client") -> str:
     Raises:
         CommandError: there are several.
     """
-    names = [each["cluster"] for each in answer_of(client, "GET", "/v1/queues")["queues"]]
+    names = [each["cluster"] for each in answer_of(client, "GET", "/v1/clusters")["clusters"]]
     if len(names) > 1:
         raise CommandError(
             f"There are several clusters: name one of {', '.join(names)} by --cluster.",

@@ -126,7 +126,7 @@ class Day:
         return [run for run in self.runs if since < run.submission.submit_time <= now]
 
     def queue(self, now: float) -> dict[str, object]:
-        """Return the queue at a moment as the body of ``PUT /v1/queues``."""
+        """Return the queue at a moment as the body of ``PUT /v1/clusters/{cluster}/snapshot``."""
         queued = [run for run in self.runs if run.submission.submit_time <= now < run.end_time]
         return {
             "taken_at": now,
@@ -142,7 +142,7 @@ class Day:
 
 
 def job_fields(run: Completion) -> dict[str, object]:
-    """Return a job as an entry of ``PUT /v1/queues``."""
+    """Return a job as an entry of ``PUT /v1/clusters/{cluster}/snapshot``."""
     from simulator.replay.remote import fields_of
 
     fields = fields_of(replace(run.submission, requested_processors=processors_of(run)))
@@ -177,7 +177,7 @@ def moments(began: float, stop: Event) -> Iterator[tuple[float, float]]:
 
 def hand_over(client: "Client", day: Day, now: float) -> None:
     """Send the queue at ``now`` to the service."""
-    client.call("PUT", "/v1/queues/default", day.queue(now))
+    client.call("PUT", "/v1/clusters/default/snapshot", day.queue(now))
 
 
 def play_until(url: str, day: Day, stop: Event) -> None:

@@ -53,7 +53,9 @@ def queue(
     """
     with asking(url, token_file, cluster) as service:
         answer = (
-            {"jobs": details(service, jobs)} if jobs else service.queue(user=user, limit=limit_)
+            {"jobs": details(service, jobs)}
+            if jobs
+            else service.call("snapshot", user=user, limit=limit_)
         )
     if as_json:
         print_json(answer)
@@ -75,7 +77,7 @@ def details(service: ClusterService, jobs: list[str]) -> list[dict[str, Any]]:
     found = []
     for job in jobs:
         try:
-            found.append(service.queue("jobs", job))
+            found.append(service.call("jobs", job))
         except RemoteError as error:
             raise CommandError(f"Job {job}: {error}") from error
     return found

@@ -59,10 +59,10 @@ class QueueHeadAnswer:
 
 
 @dataclass(slots=True)
-class QueuesAnswer:
-    """The queues that the service knows, by cluster."""
+class ClustersAnswer:
+    """The clusters whose snapshots were handed over."""
 
-    queues: Annotated[list[QueueHeadAnswer], Field(description="The queues.")]
+    clusters: Annotated[list[QueueHeadAnswer], Field(description="The last snapshot of each.")]
 
 
 @dataclass(slots=True)

@@ -49,7 +49,7 @@ def hand_over(
         job["held"] = job["held"] or job.get("queue") in down  # else another pool would run it
     body = {"taken_at": taken_at, "pools": pools, **site.rules, **jobs}
     try:
-        client.call("PUT", f"/v1/queues/{quote(name, safe='')}", body)
+        client.call("PUT", f"/v1/clusters/{quote(name, safe='')}/snapshot", body)
     except RemoteError as error:
         if error.status == HTTPStatus.FORBIDDEN:
             return NOT_ALLOWED
@@ -87,7 +87,7 @@ def read_nodes(printed: str) -> dict[str, NodeProcessors]:
 
 
 def pools_of(nodes: Mapping[str, NodeProcessors]) -> list[dict[str, Any]]:
-    """Return the pools of a ``PUT /v1/queues`` body: partitions that share nodes are one pool.
+    """Return the pools of a snapshot: partitions that share nodes are one pool.
 
     The largest pool comes first: the service puts jobs of unknown partitions there.
     """

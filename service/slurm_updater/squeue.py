@@ -233,7 +233,7 @@ def _faithful(comment: Any) -> str | None:
 
 
 def read_live_queue(body: bytes, cluster: str) -> dict[str, list[dict[str, Any]]]:
-    """Return running and waiting jobs for ``PUT /v1/queues``, waiting ones by priority.
+    """Return running and waiting jobs of a snapshot, waiting ones by priority.
 
     Raises:
         UnreadableQueueError: it is not what ``squeue --json`` prints.

@@ -14,7 +14,7 @@ from service.contract.queue_answers import (
     QueueAnswer,
 )
 from service.contract.queue_bodies import QueueQuery
-from service.errors import UnknownQueueError
+from service.errors import UnknownSnapshotError
 from service.web.charts import Chart, ChartLine, Stripe, stripe_of, window_of
 from service.web.frame import Frame, Name, PageQuery
 from service.web.sources import PageSources
@@ -63,7 +63,7 @@ def view(sources: PageSources, frame: Frame, query: QueuePageQuery, _facts: None
     )
     try:
         queue = sources.queues.queue(frame.cluster, filters, frame.visitor.caller)
-    except UnknownQueueError:
+    except UnknownSnapshotError:
         return {"queue": None}
     now = sources.clock()
     window = window_of(queue.jobs, now)
@@ -84,7 +84,7 @@ def state_of(sources: PageSources, cluster: str) -> tuple[float | str | None, ..
     """Return what changes whenever the page of a queue does, but for the time that passes."""
     try:
         queue = sources.queues.live_queue(cluster)
-    except UnknownQueueError:
+    except UnknownSnapshotError:
         return ()
     return queue.snapshot.taken_at, queue.received_at, queue.forecast_at, queue.trouble
 

@@ -235,7 +235,7 @@ class Website:
             query: of the type that the table says.
 
         Raises:
-            UnknownQueueError: there is no such job, or it is not the visitor's to see.
+            UnknownSnapshotError: there is no such job, or it is not the visitor's to see.
         """
         if name == "users" and not visitor.sees_everybody:
             name = "user"
@@ -289,5 +289,5 @@ class Website:
             asks_for_tokens=not worker.guard.is_open,
             is_loopback=worker.settings.is_loopback,
             dropped=worker.writer.dropped_predictions,
-            queues=self._queues.queues().queues,
+            queues=self._queues.all_clusters().clusters,
         )

@@ -246,7 +246,7 @@ def test_the_queue_is_handed_over_and_its_users_are_told(well):
 
     def queue():
         with contextlib.suppress(AssertionError):  # 404, until it is handed over
-            shown = well.call("/v1/queues/default", reader)
+            shown = well.call("/v1/clusters/default/snapshot", reader)
             found = {job["job_id"]: job for job in shown["jobs"]}
             if {running, waiting, held} <= found.keys() and found[waiting]["start_time"]:
                 return shown | found

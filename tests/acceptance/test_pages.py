@@ -92,7 +92,7 @@ def hand_over(client):
     hostile = dict.fromkeys(("user", "application", "queue"), HOSTILE)
     long = dict.fromkeys(("user", "application", "queue", "project"), LONG)
     queue = queue_with((501, {}), (HOSTILE[:60], hostile), (LONG, long))
-    client.call("PUT", "/v1/queues/default", queue)
+    client.call("PUT", "/v1/clusters/default/snapshot", queue)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def service(tmp_path_factory):
         with Client(service.url) as client:
             client.wait_until_ready()
             fill(client)
-            forecast = partial(client.call, "GET", "/v1/queues/default")
+            forecast = partial(client.call, "GET", "/v1/clusters/default/snapshot")
             eventually(
                 lambda: json.loads(forecast())["forecast_at"], seconds=60
             )  # pages show it from then on
@@ -237,7 +237,7 @@ def test_a_job_s_forecast_changes_before_one_s_eyes_when_a_completion_arrives(br
         run = known_run("500", days_ago=0.0, runtime=120.0)
         client.call("POST", "/v1/completions", run)
         now = queue_with((501, {}))
-        client.call("PUT", "/v1/queues/default", now | {"running": []})
+        client.call("PUT", "/v1/clusters/default/snapshot", now | {"running": []})
         eventually(lambda: browser.script(row) != before, seconds=60)
         hand_over(client)
     assert browser.script("return document.activeElement.className") == "scroll"
@@ -248,14 +248,16 @@ def test_the_table_below_a_chart_is_renewed_with_it(browser, service):
     rows = "return document.querySelectorAll('#moves tbody tr').length"
     empty = queue_with((501, {})) | {"running": []}
     with Client(service.url) as client:
-        forecast = partial(client.call, "GET", "/v1/queues/default")
+        forecast = partial(client.call, "GET", "/v1/clusters/default/snapshot")
         for queue in (empty, queue_with((501, {}))):
-            shown = json.loads(client.call("PUT", "/v1/queues/default", queue))["taken_at"]
+            shown = json.loads(client.call("PUT", "/v1/clusters/default/snapshot", queue))[
+                "taken_at"
+            ]
             eventually(lambda at=shown: json.loads(forecast())["forecast_at"] == at, seconds=60)
         browser.open("/job?id=501")
         before = browser.script(rows)
         assert before > 1
-        client.call("PUT", "/v1/queues/default", empty | {"taken_at": time.time()})
+        client.call("PUT", "/v1/clusters/default/snapshot", empty | {"taken_at": time.time()})
         eventually(lambda: browser.script(rows) > before, seconds=60)
         hand_over(client)
 

@@ -194,7 +194,7 @@ def test_the_queue_is_handed_over_and_users_are_told(busy):
     held = submit(busy, "-t", "5", "-H", "-J", "held")
     done = update(busy, "--mode", "observe")
     assert "not handed over" not in done.stderr
-    path = f"/v1/queues/{CLUSTER}"
+    path = f"/v1/clusters/{CLUSTER}/snapshot"
     eventually(lambda: busy.client.get(path).json().get("forecast_at"), seconds=120)
     shown = busy.client.get(path).json()
     jobs = {job["job_id"]: job for job in shown["jobs"]}

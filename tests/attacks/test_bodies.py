@@ -80,7 +80,7 @@ BLANK_BUT_ONE = b"\n" * 65535 + b"x"
         ("POST /v1/predictions", b"a"),
         ("POST /v1/completions", b"\n"),
         ("POST /v1/completions?on_error=skip", BLANK_BUT_ONE),
-        ("PUT /v1/queues/c", b"a" * 40),
+        ("PUT /v1/clusters/c/snapshot", b"a" * 40),
     ],
 )
 def test_ten_bodies_of_many_pieces_hold_nobody_up(attacked, tell, is_long, call, piece):

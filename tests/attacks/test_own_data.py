@@ -43,10 +43,15 @@ OPEN = {
     "GET /v1/methods": [{}],
     "GET /v1/users/{user}/accuracy": [],  # 403, below
     "GET /v1/accuracy-groups": [{}],
-    "GET /v1/queues": [{}],
-    "GET /v1/queues/{cluster}": [{}, {"user": "mallory"}, {"queue": "short"}, {"state": "running"}],
-    "GET /v1/queues/{cluster}/jobs/{job_id}": [{}],
-    "POST /v1/queues/{cluster}/what-if": [{"submission": {**ASKED, "application": "solve"}}],
+    "GET /v1/clusters": [{}],
+    "GET /v1/clusters/{cluster}/snapshot": [
+        {},
+        {"user": "mallory"},
+        {"queue": "short"},
+        {"state": "running"},
+    ],
+    "GET /v1/clusters/{cluster}/jobs/{job_id}": [{}],
+    "POST /v1/clusters/{cluster}/what-if": [{"submission": {**ASKED, "application": "solve"}}],
     "GET /v1/waits": [{}],
     "GET /v1/reports/requests": [PERIOD, {**PERIOD, "account": "malloryproject"}],
     "GET /v1/reports/users": [PERIOD, {**PERIOD, "account": "malloryproject"}],
@@ -74,9 +79,9 @@ OPEN = {
 # Requests that name the other user's data, and how they are refused.
 REFUSED = [
     ("GET", "/v1/users/mallory/accuracy", {}, 403),
-    ("GET", "/v1/queues/hill/jobs/mallory-1", {}, 404),
-    ("GET", "/v1/queues/hill/jobs/mallory-2", {}, 404),
-    ("POST", "/v1/queues/hill/what-if", {"submission": {**ASKED, "user": "mallory"}}, 403),
+    ("GET", "/v1/clusters/hill/jobs/mallory-1", {}, 404),
+    ("GET", "/v1/clusters/hill/jobs/mallory-2", {}, 404),
+    ("POST", "/v1/clusters/hill/what-if", {"submission": {**ASKED, "user": "mallory"}}, 403),
     ("GET", "/v1/reports/requests", {"user": "mallory"}, 403),
     ("GET", "/job", {"id": "mallory-2"}, 404),
     ("GET", "/job", {"id": "mallory-1"}, 404),
@@ -95,8 +100,8 @@ def site(tmp_path_factory, sqlite_template):
                 for names in (OWN, OTHER)
             )
         )
-        assert service.request("PUT", "/v1/queues/hill", json=QUEUE).status_code == 202
-        service.wait_until(lambda: service.get("/v1/queues/hill").json()["forecast_at"])
+        assert service.request("PUT", "/v1/clusters/hill/snapshot", json=QUEUE).status_code == 202
+        service.wait_until(lambda: service.get("/v1/clusters/hill/snapshot").json()["forecast_at"])
         tokens = service.worker.store.tokens
         _, service.token = tokens.issue("ada's", [Scope.SELF], NOW, user="ada")
         service.worker.guard.update(tokens.read_all())

@@ -262,7 +262,7 @@ def test_the_service_takes_what_is_handed_over(follower, options, sqlite_url, mo
             del timeout
             answer = service.request(
                 request.method,
-                "/v1/queues/hill",
+                "/v1/clusters/hill/snapshot",
                 content=request.data,
                 headers={"content-type": request.headers["Content-type"]},
             )
@@ -271,7 +271,7 @@ def test_the_service_takes_what_is_handed_over(follower, options, sqlite_url, mo
 
         monkeypatch.setattr(follower.urllib.request, "urlopen", urlopen)
         assert follower.follow(options, follower.threading.Event()) == 0
-        shown = service.get("/v1/queues/hill").json()
+        shown = service.get("/v1/clusters/hill/snapshot").json()
     printed = capsys.readouterr()
     assert printed.out.endswith("\n1 running, 9 waiting\n")
     assert "handed over again" not in printed.err, "nothing was wrong"
@@ -320,7 +320,7 @@ def test_the_queue_goes_to_the_clusters_own_address_with_the_token(follower, opt
     with fake_service(http(202, b"{}"), hangs_up=True) as service:
         options.url = f"{service.url}/"
         assert follower.follow(options, follower.threading.Event()) == 0
-    assert service.headers[0].startswith("PUT /v1/queues/a%2Fb HTTP/1.1\r\n")
+    assert service.headers[0].startswith("PUT /v1/clusters/a%2Fb/snapshot HTTP/1.1\r\n")
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
     (sent,) = service.requests
     assert (sent["policy"], sent["depth"], len(sent["waiting"])) == ("easy", 1, 9)

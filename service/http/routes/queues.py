@@ -1,10 +1,9 @@
-"""Calls about live queues, and about queues that are posted for one forecast."""
+"""Calls about snapshots of clusters, and about queues that are posted for one forecast."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 from pydantic import TypeAdapter, ValidationError
-from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.types import Scope as Connection
 
 from service.auth import Scope
@@ -12,10 +11,10 @@ from service.contract.bodies import ClusterQuery
 from service.contract.decoding import msgspec_first
 from service.contract.fields import Text
 from service.contract.queue_answers import (
+    ClustersAnswer,
     ForecastAnswer,
     LiveJobDetailAnswer,
     QueueAnswer,
-    QueuesAnswer,
     QueueTakenAnswer,
     WaitScoresAnswer,
     WhatIfAnswer,
@@ -33,18 +32,9 @@ from service.operations.live_queue.what_if import WhatIf
 LARGEST_QUEUE = 64 << 20
 """Bytes; 100,000 jobs of 600 bytes each."""
 
-ClusterParameter = Annotated[Text, Path(description="Cluster of the queue.")]
+ClusterParameter = Annotated[Text, Path(description="Name of the cluster.")]
 
 READERS = (Scope.READ, Scope.SELF)
-
-
-class ClusterConvertor(StringConvertor):
-    """Matches a cluster in a path: its name may have slashes, but not the end of another call."""
-
-    regex = "(?:(?!/jobs/(?!what-if$)[^/]*$|/what-if$).)+"
-
-
-register_url_convertor("cluster", ClusterConvertor())
 
 _cluster = TypeAdapter(Text).validate_python
 
@@ -91,20 +81,20 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
     )
 
     @router.put(
-        "/v1/queues/{cluster:cluster}",
+        "/v1/clusters/{cluster:path}/snapshot",
         tags=["queues"],
         status_code=202,
         responses=refusals(400, 413, 415, 422, 503),
         openapi_extra=needs(Scope.INGEST),
     )
     async def put(cluster: ClusterParameter, body: QueueBody) -> QueueTakenAnswer:
-        """Hand over the queue and the machine of a cluster; they replace the ones before.
+        """Hand over a snapshot of a cluster, its jobs and its machine; it replaces the one before.
 
         The forecast is made afterwards: within a second for 2,000 jobs.
         """
         return await taking.take(cluster, body)
 
-    hot["PUT", "/v1/queues/{cluster}"] = JSONCall(
+    hot["PUT", "/v1/clusters/{cluster}/snapshot"] = JSONCall(
         endpoint=put,
         validate=msgspec_first(QueueBody),
         limit=LARGEST_QUEUE,
@@ -112,13 +102,15 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         arguments=cluster_in,
     )
 
-    @router.get("/v1/queues", tags=["queues"], responses=refusals(), openapi_extra=needs(*READERS))
-    async def queues() -> QueuesAnswer:
-        """List the queues that were handed over, without their jobs."""
-        return showing.queues()
+    @router.get(
+        "/v1/clusters", tags=["queues"], responses=refusals(), openapi_extra=needs(*READERS)
+    )
+    async def clusters() -> ClustersAnswer:
+        """List the clusters whose snapshots were handed over, without their jobs."""
+        return showing.all_clusters()
 
     @router.get(
-        "/v1/queues/{cluster:cluster}/jobs/{job_id}",
+        "/v1/clusters/{cluster:path}/jobs/{job_id}",
         tags=["queues"],
         responses=refusals(404, 422),
         openapi_extra=needs(*READERS),
@@ -130,7 +122,7 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         return showing.job(cluster, job_id, caller)
 
     @router.get(
-        "/v1/queues/{cluster:cluster}",
+        "/v1/clusters/{cluster:path}/snapshot",
         tags=["queues"],
         responses=refusals(404, 422),
         openapi_extra=needs(*READERS),
@@ -138,14 +130,14 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
     async def queue(
         cluster: ClusterParameter, query: Annotated[QueueQuery, Query()], caller: CurrentCaller
     ) -> QueueAnswer:
-        """Show a queue with the forecast starts and ends of its jobs.
+        """Show the last snapshot of a cluster, with the forecast starts and ends of its jobs.
 
         A caller with scope self sees their own jobs, and the totals of all.
         """
         return showing.queue(cluster, query, caller)
 
     @router.post(
-        "/v1/queues/{cluster:cluster}/what-if",
+        "/v1/clusters/{cluster:path}/what-if",
         tags=["queues"],
         responses=refusals(400, 404, 413, 415, 422, 503),
         openapi_extra=needs(*READERS),
@@ -159,7 +151,7 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         """
         return await what_if.ask(cluster, body, caller)
 
-    hot["POST", "/v1/queues/{cluster}/what-if"] = JSONCall(
+    hot["POST", "/v1/clusters/{cluster}/what-if"] = JSONCall(
         endpoint=ask,
         validate=WhatIfRequest.model_validate_json,
         limit=limit,

@@ -18,7 +18,7 @@ from service.contract.queue_bodies import (
     QueuedJobBody,
     RunningJobBody,
 )
-from service.errors import InvalidFieldError, QueueTooLargeError
+from service.errors import InvalidFieldError, SnapshotTooLargeError
 from service.live_queue.job_forecasts import ForecastPoint, running_point, waiting_point
 from service.live_queue.playing import PoolForecast, play_pools, queue_columns
 from service.live_queue.shared_nodes import SharedQueue, play_shared, shared_job
@@ -57,7 +57,7 @@ class PostingQueues:
         """Return the start and the end of every job of the queue.
 
         Raises:
-            QueueTooLargeError: it has too many jobs.
+            SnapshotTooLargeError: it has too many jobs.
             InvalidFieldError: no machine or no scheduler can be in such a state.
             ForecastsBusyError: too many forecasts are being made.
             ForecastTooLongError: it takes too long.
@@ -79,10 +79,12 @@ class PostingQueues:
     def _check_size(self, body: ForecastRequest) -> None:
         jobs, limit = [*body.running, *body.waiting], self._settings.forecast_jobs
         if len(jobs) > limit or len(body.machine.nodes) > NODES_PER_JOB * limit:
-            raise QueueTooLargeError(f"A forecast takes at most {limit} jobs.")
+            raise SnapshotTooLargeError(f"A forecast takes at most {limit} jobs.")
         places = body.machine.processors + sum(job.requested_processors for job in jobs)
         if body.policy == "fcfs-pinned" and places > MOST_PLACES:
-            raise QueueTooLargeError("A forecast with pinned nodes takes at most 10^7 processors.")
+            raise SnapshotTooLargeError(
+                "A forecast with pinned nodes takes at most 10^7 processors."
+            )
 
     async def _play(
         self, body: ForecastRequest, snapshot: QueueSnapshot, estimates: Sequence[RuntimeEstimate]

@@ -9,6 +9,7 @@ from predictors.base import Question
 from service.auth import Caller
 from service.contract.answers import BasisAnswer, IntervalAnswer
 from service.contract.queue_answers import (
+    ClustersAnswer,
     ForecastPointAnswer,
     JobTotalsAnswer,
     LiveJobAnswer,
@@ -16,13 +17,12 @@ from service.contract.queue_answers import (
     PoolAnswer,
     QueueAnswer,
     QueueHeadAnswer,
-    QueuesAnswer,
     TotalsAnswer,
     WaitScoreAnswer,
     WaitScoresAnswer,
 )
 from service.contract.queue_bodies import QueueQuery
-from service.errors import UnknownQueueError
+from service.errors import UnknownSnapshotError
 from service.live_queue.job_forecasts import (
     ARRIVAL,
     SINCE,
@@ -67,7 +67,7 @@ class ShowingQueue:
         """Return a queue and its jobs, as far as the caller may see them.
 
         Raises:
-            UnknownQueueError: none was handed over.
+            UnknownSnapshotError: none was handed over.
         """
         queue = self.live_queue(cluster)
         found = self._matching(queue, query, caller)
@@ -89,11 +89,11 @@ class ShowingQueue:
         """Return the queue of a cluster.
 
         Raises:
-            UnknownQueueError: none was handed over.
+            UnknownSnapshotError: none was handed over.
         """
         queue = self._find_queue(cluster)
         if queue is None:
-            raise UnknownQueueError("No queue was handed over for this cluster.")
+            raise UnknownSnapshotError("No queue was handed over for this cluster.")
         return queue
 
     def is_old(self, queue: LiveQueue) -> bool:
@@ -148,20 +148,20 @@ class ShowingQueues(ShowingQueue):
         """Return the clusters that have a queue."""
         return [queue.snapshot.cluster for queue in self._keeper.all]
 
-    def queues(self) -> QueuesAnswer:
+    def all_clusters(self) -> ClustersAnswer:
         """Return all queues without their jobs."""
-        return QueuesAnswer(queues=[QueueHeadAnswer(**self._head(q)) for q in self._keeper.all])
+        return ClustersAnswer(clusters=[QueueHeadAnswer(**self._head(q)) for q in self._keeper.all])
 
     def job(self, cluster: str, job_id: str, caller: Caller) -> LiveJobDetailAnswer:
         """Return one job, its forecasts, and the runs that its prediction rests on.
 
         Raises:
-            UnknownQueueError: there is no such job, or the caller may not see it.
+            UnknownSnapshotError: there is no such job, or the caller may not see it.
         """
         queue = self.live_queue(cluster)
         job = next((each for each in queue.snapshot.jobs if each.job_id == job_id), None)
         if job is None or not caller.can_see(job.submission.user):
-            raise UnknownQueueError("There is no such job in the queue.")
+            raise UnknownSnapshotError("There is no such job in the queue.")
         forecast = queue.forecasts.get(job_id)
         elapsed = None if job.start_time is None else max(0.0, self._clock() - job.start_time)
         prediction = self._follower.state_of(cluster).ask(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from service.contract.fields import unix_seconds
 from service.contract.queue_answers import QueueTakenAnswer
 from service.contract.queue_bodies import LiveRunningBody, LiveWaitingBody, QueueBody
-from service.errors import InvalidFieldError, QueueTooLargeError
+from service.errors import InvalidFieldError, SnapshotTooLargeError
 from service.live_queue.snapshot import LiveJob, QueueSnapshot
 from service.worker.worker import Worker
 
@@ -33,7 +33,7 @@ class TakingQueues:
         """Take the queue; its forecast is made afterwards.
 
         Raises:
-            QueueTooLargeError: it has too many jobs.
+            SnapshotTooLargeError: it has too many jobs.
             InvalidFieldError: a job is in it twice, or was taken in the future.
             TooManyClustersError: the service has as many clusters as it may have.
         """
@@ -44,7 +44,7 @@ class TakingQueues:
             raise InvalidFieldError("The queue would have been taken in the future.", "taken_at")
         limit = self._settings.queue_jobs
         if len(body.running) + len(body.waiting) > limit:
-            raise QueueTooLargeError(f"A queue may have {limit} jobs.")
+            raise SnapshotTooLargeError(f"A queue may have {limit} jobs.")
         seen: set[str] = set()
         running = await self._jobs("running", body.running, cluster, seen)
         waiting = await self._jobs("waiting", body.waiting, cluster, seen)

@@ -55,8 +55,11 @@ def site(tmp_path_factory, sqlite_template):
             "running": [job("1", "bob", 3, 7200.0, start_time=time.time() - 30)],
             "waiting": [job("2", "bob", 4, 3600.0), job("3", "ada", 1, 600.0)],
         }
-        assert service.client.put("/v1/queues/hill", json=queue).is_success
-        eventually(lambda: service.client.get("/v1/queues/hill").json()["forecast_at"], seconds=120)
+        assert service.client.put("/v1/clusters/hill/snapshot", json=queue).is_success
+        eventually(
+            lambda: service.client.get("/v1/clusters/hill/snapshot").json()["forecast_at"],
+            seconds=120,
+        )
         service.url = url
         yield service
 
@@ -170,7 +173,7 @@ def test_a_token_of_ones_own_is_enough_for_all_of_them(site, call, tmp_path):
     token = tmp_path / "walltimed" / "token"
     token.parent.mkdir()
     token.write_text(secret)
-    eventually(lambda: site.client.get("/v1/queues").status_code == 401)
+    eventually(lambda: site.client.get("/v1/clusters").status_code == 401)
     try:
         assert len(call("queue")[1].splitlines()) == 3
         assert call("ask", "--time", "60", "--user", "ada")[0] == 0
@@ -183,4 +186,4 @@ def test_a_token_of_ones_own_is_enough_for_all_of_them(site, call, tmp_path):
         store = open_store(site.url)
         store.tokens.forget_all()
         store.close()
-        eventually(lambda: site.client.get("/v1/queues").is_success)
+        eventually(lambda: site.client.get("/v1/clusters").is_success)

@@ -109,8 +109,8 @@ def test_a_body_comes_as_it_is(service, encoding, status):
         ("/v1/waits", "cluster=%C3%BC", 200),
         ("/v1/waits", "cluster=%ff", 400),
         ("/v1/waits", "cluster=%C3", 400),
-        ("/v1/queues/%ff", "", 400),
-        ("/v1/queues/%EF%BF%BD", "", 404),
+        ("/v1/clusters/%ff/snapshot", "", 400),
+        ("/v1/clusters/%EF%BF%BD/snapshot", "", 404),
     ],
 )
 def test_a_name_that_is_no_text_is_refused_and_not_read_as_another(service, path, query, status):

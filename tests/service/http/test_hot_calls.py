@@ -12,7 +12,7 @@ from service.http.hot_calls import JSONCall
 
 GOOD = b'{"requested_walltime": 60, "user": "ada"}'
 LIMIT = 2048
-PREDICTIONS, QUEUE = "/v1/predictions", "/v1/queues/{cluster}"
+PREDICTIONS, QUEUE = "/v1/predictions", "/v1/clusters/{cluster}/snapshot"
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,7 @@ QUERIES = [
     (f"/v1/users/{'x' * 257}/accuracy", "user", None),
     ("/v1/accuracy-groups", "cluster", "\t"),
     ("/v1/methods", "cluster", "\x00"),
-    ("/v1/queues/hill", "limit", "x"),
+    ("/v1/clusters/hill/snapshot", "limit", "x"),
 ]
 
 

@@ -39,12 +39,15 @@ SMALL = job("32", 1, 90)
 
 
 def put(service, body, cluster="hill"):
-    answer = service.request("PUT", f"/v1/queues/{cluster}", json=body)
+    answer = service.request("PUT", f"/v1/clusters/{cluster}/snapshot", json=body)
     assert answer.status_code == 202, answer.text
     service.wait_until(
-        lambda: service.get(f"/v1/queues/{cluster}").json()["forecast_at"] == body["taken_at"]
+        lambda: (
+            service.get(f"/v1/clusters/{cluster}/snapshot").json()["forecast_at"]
+            == body["taken_at"]
+        )
     )
-    return service.get(f"/v1/queues/{cluster}").json()
+    return service.get(f"/v1/clusters/{cluster}/snapshot").json()
 
 
 def starts(view):
@@ -89,7 +92,7 @@ def test_a_forecast_tells_how_it_moved_and_a_job_keeps_its_history(live):
     assert later["jobs"][0]["moved"] == 60 - 600
     assert later["jobs"][0]["moved_since_arrival"] == 60 - 600
     assert later["jobs"][0]["wait_forecast_at_arrival"] == 610
-    detail = live.get("/v1/queues/hill/jobs/31").json()
+    detail = live.get("/v1/clusters/hill/jobs/31").json()
     assert [each["start_time"] - NOW for each in detail["forecasts"]] == [600, 60]
     assert detail["job"]["job_id"] == "31"
 
@@ -136,11 +139,14 @@ def test_intervals_come_from_what_jobs_like_these_have_run(live):
 def test_a_queue_outlives_the_service_and_other_workers_know_it(live, serve, sqlite_url):
     put(live, queue(running=[LONG], waiting=[WIDE]))
     other = serve(sqlite_url, queue_old_seconds=1e12)
-    other.wait_until(lambda: other.get("/v1/queues/hill").status_code == 200)
-    assert other.get("/v1/queues/hill").json() == live.get("/v1/queues/hill").json()
+    other.wait_until(lambda: other.get("/v1/clusters/hill/snapshot").status_code == 200)
+    assert (
+        other.get("/v1/clusters/hill/snapshot").json()
+        == live.get("/v1/clusters/hill/snapshot").json()
+    )
     moved = put(other, queue(60.0, running=[LONG], waiting=[WIDE]))
     assert moved["jobs"][1]["wait_forecast_at_arrival"] == 610
-    live.wait_until(lambda: live.get("/v1/queues/hill").json() == moved)
+    live.wait_until(lambda: live.get("/v1/clusters/hill/snapshot").json() == moved)
 
 
 def test_a_queue_of_before_a_clock_was_set_back_does_not_stay(live, monkeypatch):
@@ -153,7 +159,7 @@ def test_a_queue_of_before_a_clock_was_set_back_does_not_stay(live, monkeypatch)
 def test_a_queue_that_is_not_renewed_is_shown_as_old(serve, sqlite_url):
     service = serve(sqlite_url)
     assert put(service, queue(waiting=[SMALL]))["is_old"]
-    assert service.get("/v1/queues").json()["queues"][0]["is_old"]
+    assert service.get("/v1/clusters").json()["clusters"][0]["is_old"]
 
 
 def test_what_if_answers_for_each_request(live):
@@ -165,14 +171,14 @@ def test_what_if_answers_for_each_request(live):
         {"requested_processors": 5},
     ]
     answer = live.post(
-        "/v1/queues/hill/what-if", {"submission": submission, "variants": variants}
+        "/v1/clusters/hill/what-if", {"submission": submission, "variants": variants}
     ).json()
     # 900 s would be in the way of the wide job, 500 s fit before it.
     assert answer["as_written"]["start_time"] == NOW + 650
     assert [each["start_time"] for each in answer["variants"]] == [NOW, NOW + 650, None]
     assert answer["variants"][2]["obstacle"] == "too-large"
     assert answer["suggested_walltime"] is None, "nobody has run anything"
-    before = live.get("/v1/queues/hill").json()
+    before = live.get("/v1/clusters/hill/snapshot").json()
     assert [each["job_id"] for each in before["jobs"]] == ["30", "31"], "nothing was submitted"
 
 
@@ -187,7 +193,7 @@ def test_what_if_says_what_the_job_would_really_need(live):
     live.complete(*runs)
     put(live, queue(running=[LONG], waiting=[WIDE]))
     submission = {"requested_walltime": 3600, "user": "ada", "application": "solve"}
-    answer = live.post("/v1/queues/hill/what-if", {"submission": submission}).json()
+    answer = live.post("/v1/clusters/hill/what-if", {"submission": submission}).json()
     assert answer["suggested_walltime"] == 600
     assert answer["suggested"]["start_time"] == NOW, "it fits before the wide job"
     assert answer["as_written"]["start_time"] > NOW, "it would be in its way"
@@ -196,7 +202,7 @@ def test_what_if_says_what_the_job_would_really_need(live):
 
 def test_what_if_without_a_queue_tells_the_runtime_alone(live):
     answer = live.post(
-        "/v1/queues/nowhere/what-if", {"submission": {"requested_walltime": 900}}
+        "/v1/clusters/nowhere/what-if", {"submission": {"requested_walltime": 900}}
     ).json()
     assert answer["as_written"]["predicted_walltime"] == 900
     assert answer["as_written"]["obstacle"] == "no-queue"
@@ -213,13 +219,13 @@ def own(live):
 
 
 def test_a_token_of_ones_own_shows_ones_own_jobs_and_totals_of_all(own):
-    view = own.get("/v1/queues/hill").json()
+    view = own.get("/v1/clusters/hill/snapshot").json()
     assert {each["user"] for each in view["jobs"]} == {"ada"}
     assert view["totals"]["waiting"]["jobs"] == 2
-    assert "bob" not in own.get("/v1/queues/hill").text
-    assert own.get("/v1/queues/hill", user="bob").json()["jobs"] == []
-    assert own.get("/v1/queues/hill/jobs/32").status_code == 200
-    assert own.get("/v1/queues/hill/jobs/31").status_code == 404
+    assert "bob" not in own.get("/v1/clusters/hill/snapshot").text
+    assert own.get("/v1/clusters/hill/snapshot", user="bob").json()["jobs"] == []
+    assert own.get("/v1/clusters/hill/jobs/32").status_code == 200
+    assert own.get("/v1/clusters/hill/jobs/31").status_code == 404
 
 
 def test_names_are_hashed_where_a_queue_enters(serve, sqlite_url, tmp_path):
@@ -229,7 +235,7 @@ def test_names_are_hashed_where_a_queue_enters(serve, sqlite_url, tmp_path):
     service = serve(sqlite_url, pseudonym_key_file=key, queue_old_seconds=1e12)
     view = put(service, queue(running=[LONG], waiting=[WIDE]))
     assert {"ada", "bob"}.isdisjoint(each["user"] for each in view["jobs"])
-    assert service.get("/v1/queues/hill", user="ada").json()["found"] == 1
+    assert service.get("/v1/clusters/hill/snapshot", user="ada").json()["found"] == 1
     assert b"solve" not in service.worker.store.queues.read("hill")[1]
 
 
@@ -243,25 +249,27 @@ def test_names_are_hashed_where_a_queue_enters(serve, sqlite_url, tmp_path):
     ],
 )
 def test_a_queue_that_cannot_be_is_refused(live, body, field):
-    answer = live.request("PUT", "/v1/queues/hill", json=body)
+    answer = live.request("PUT", "/v1/clusters/hill/snapshot", json=body)
     assert answer.status_code == 422
     assert answer.json()["field"] == field
-    assert live.get("/v1/queues/hill").status_code == 404
+    assert live.get("/v1/clusters/hill/snapshot").status_code == 404
 
 
 def test_a_queue_may_have_so_many_jobs_and_no_more(serve, sqlite_url):
     service = serve(sqlite_url, queue_jobs=1)
-    answer = service.request("PUT", "/v1/queues/hill", json=queue(waiting=[WIDE, SMALL]))
+    answer = service.request("PUT", "/v1/clusters/hill/snapshot", json=queue(waiting=[WIDE, SMALL]))
     assert answer.status_code == 413
-    assert answer.json()["error"] == "QueueTooLargeError"
+    assert answer.json()["error"] == "SnapshotTooLargeError"
 
 
 @pytest.mark.usefixtures("real_process")
 def test_a_forecast_that_takes_too_long_leaves_the_queue_without_one(serve, sqlite_url):
     service = serve(sqlite_url, queue_seconds=0.001)
-    service.request("PUT", "/v1/queues/hill", json=queue(waiting=[WIDE]))
-    service.wait_until(lambda: service.get("/v1/queues/hill").json()["trouble"] is not None)
-    assert service.get("/v1/queues/hill").json()["jobs"][0]["start_time"] is None
+    service.request("PUT", "/v1/clusters/hill/snapshot", json=queue(waiting=[WIDE]))
+    service.wait_until(
+        lambda: service.get("/v1/clusters/hill/snapshot").json()["trouble"] is not None
+    )
+    assert service.get("/v1/clusters/hill/snapshot").json()["jobs"][0]["start_time"] is None
 
 
 @pytest.mark.usefixtures("real_process")
@@ -271,8 +279,8 @@ def test_a_process_of_its_own_plays_the_queue(live):
 
 def test_a_forecast_that_fails_leaves_the_service_well(live, monkeypatch):
     monkeypatch.setattr("service.worker.queue_keeper.play_pools", 1 / 2)
-    live.request("PUT", "/v1/queues/hill", json=queue(waiting=[WIDE]))
-    live.wait_until(lambda: live.get("/v1/queues/hill").json()["trouble"] is not None)
+    live.request("PUT", "/v1/clusters/hill/snapshot", json=queue(waiting=[WIDE]))
+    live.wait_until(lambda: live.get("/v1/clusters/hill/snapshot").json()["trouble"] is not None)
     monkeypatch.undo()
     assert live.get("/health/ready").json()["status"] == "ready"
 
@@ -287,7 +295,7 @@ def test_a_job_that_was_held_and_starts_at_once_spoils_nobody_s_forecast(live):
     put(live, queue(waiting=[job("33", 1, 50, held=True), SMALL]))
     started = [{**job("33", 1, 50), "start_time": NOW + 30}, {**SMALL, "start_time": NOW + 30}]
     put(live, queue(60.0, running=started))
-    assert live.get("/v1/queues/hill").json()["trouble"] is None
+    assert live.get("/v1/clusters/hill/snapshot").json()["trouble"] is None
     assert live.metric("walltimed_job_wait_seconds_count", cluster="hill", kind="come") == 1
 
 
@@ -303,7 +311,7 @@ def test_what_if_says_of_a_request_that_is_too_short_that_it_holds_few_runs(live
     submission = {"requested_walltime": 1500, "user": "ada", "application": "solve"}
     variants = [{"requested_walltime": walltime} for walltime in (600, 1400, 2400)]
     body = {"submission": submission, "variants": variants}
-    answer = live.post("/v1/queues/hill/what-if", body).json()
+    answer = live.post("/v1/clusters/hill/what-if", body).json()
     shares = [each["share_held"] for each in (answer["as_written"], *answer["variants"])]
     assert max(shares[:3]) < 0.5, shares
     assert shares[3] > 0.9, shares
@@ -314,9 +322,9 @@ def test_every_worker_says_the_same_of_a_what_if_where_users_have_priorities(
 ):
     put(live, queue(running=[LONG], waiting=[WIDE], policy="fcfs", order="psp"))
     other = serve(sqlite_url, queue_old_seconds=1e12)
-    other.wait_until(lambda: other.get("/v1/queues/hill").status_code == 200)
+    other.wait_until(lambda: other.get("/v1/clusters/hill/snapshot").status_code == 200)
     body = {"submission": {"requested_walltime": 900, "user": "ada", "queue": "short"}}
-    answers = [each.post("/v1/queues/hill/what-if", body).json() for each in (live, other)]
+    answers = [each.post("/v1/clusters/hill/what-if", body).json() for each in (live, other)]
     assert [each["as_written"]["start_time"] - NOW for each in answers] == [650, 650]
 
 
@@ -342,8 +350,10 @@ def test_jobs_that_leave_while_no_forecast_can_be_made_are_scored_all_the_same(l
     with monkeypatch.context() as failing:
         failing.setattr(process, "run", fail)
         started = {**waiting[1], "start_time": NOW + 10}
-        live.request("PUT", "/v1/queues/hill", json=queue(60.0, running=[started]))
-        live.wait_until(lambda: live.get("/v1/queues/hill").json()["trouble"] is not None)
+        live.request("PUT", "/v1/clusters/hill/snapshot", json=queue(60.0, running=[started]))
+        live.wait_until(
+            lambda: live.get("/v1/clusters/hill/snapshot").json()["trouble"] is not None
+        )
     live.complete(
         run_of("31", cluster="hill", user="bob", start_time=NOW + 5, end_time=NOW + 9),
         run_of("36", cluster="hill", user="bob", start_time=NOW + 10, end_time=NOW + 70),
@@ -357,7 +367,7 @@ def test_a_queue_that_was_erased_and_came_again_is_known_to_every_worker(live, s
     for now in (0.0, 60.0):
         put(live, queue(now, waiting=[WIDE]))
     other = serve(sqlite_url, queue_old_seconds=1e12)
-    other.wait_until(lambda: other.get("/v1/queues/hill").status_code == 200)
+    other.wait_until(lambda: other.get("/v1/clusters/hill/snapshot").status_code == 200)
     snapshot = QueueSnapshot(
         cluster="hill",
         taken_at=NOW + 120,
@@ -369,20 +379,22 @@ def test_a_queue_that_was_erased_and_came_again_is_known_to_every_worker(live, s
     with live.worker.store.queues._database.writing() as connection:
         connection.execute(queues_table.delete())
     assert live.worker.store.queues.replace("hill", 1, packed(newer), received_at=NOW + 120)
-    other.wait_until(lambda: other.get("/v1/queues/hill").json().get("found") == 0, 10.0)
+    other.wait_until(lambda: other.get("/v1/clusters/hill/snapshot").json().get("found") == 0, 10.0)
 
 
 @pytest.mark.parametrize("cluster", ["hill/east", "a b", "höhe", "x/jobs"])
 def test_a_cluster_may_have_any_name_on_every_call_with_its_name_in_the_path(live, cluster):
-    at = f"/v1/queues/{quote(cluster, safe='')}"
+    at = f"/v1/clusters/{quote(cluster, safe='')}"
     live.complete(run_of("1", cluster=cluster))
-    assert live.request("PUT", at, json=queue(waiting=[SMALL])).status_code == 202
-    live.wait_until(lambda: live.get(at).json().get("forecast_at") is not None)
-    view = live.get(at).json()
+    assert live.request("PUT", f"{at}/snapshot", json=queue(waiting=[SMALL])).status_code == 202
+    live.wait_until(lambda: live.get(f"{at}/snapshot").json().get("forecast_at") is not None)
+    view = live.get(f"{at}/snapshot").json()
     assert (view["cluster"], starts(view)) == (cluster, {"32": 0})
     assert live.get(f"{at}/jobs/32").json()["cluster"] == cluster
     body = live.post(f"{at}/what-if", {"submission": {"requested_walltime": 900}}).json()
     assert body["cluster"] == cluster
     assert body["as_written"]["start_time"] is not None
-    assert live.get("/v1/queues").json()["queues"][0]["cluster"] == cluster
-    assert live.metric("walltimed_requests_total", route="/v1/queues/{cluster}/jobs/{job_id}") >= 1
+    assert live.get("/v1/clusters").json()["clusters"][0]["cluster"] == cluster
+    assert (
+        live.metric("walltimed_requests_total", route="/v1/clusters/{cluster}/jobs/{job_id}") >= 1
+    )

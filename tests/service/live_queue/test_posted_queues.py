@@ -281,7 +281,7 @@ def test_a_queue_of_too_many_jobs_is_refused(serve, sqlite_url):
     service = serve(sqlite_url, forecast_jobs=2)
     answer = forecast(service, waiting=[waiting(n) for n in range(3)])
     assert answer.status_code == 413
-    assert answer.json()["error"] == "QueueTooLargeError"
+    assert answer.json()["error"] == "SnapshotTooLargeError"
     assert forecast(service, waiting=[waiting(n) for n in range(2)]).status_code == 200
 
 

@@ -142,12 +142,12 @@ def test_queue_and_machine_go_to_the_cluster_of_their_name():
     client = Client()
     assert handed_over(client) is None
     ((verb, path, body),) = client.sent
-    assert (verb, path) == ("PUT", "/v1/queues/hill")
+    assert (verb, path) == ("PUT", "/v1/clusters/hill/snapshot")
     assert body["taken_at"] == 5.0
     assert body["policy"] == "conservative"
     assert body["pools"][0]["queues"] == ["long", "short"]
     assert handed_over(client, "other/name") is None
-    assert client.sent[1][1] == "/v1/queues/other%2Fname"
+    assert client.sent[1][1] == "/v1/clusters/other%2Fname/snapshot"
 
 
 def test_what_is_in_the_way_is_told_and_stops_nothing_else():
