@@ -143,12 +143,11 @@ def check_protected(settings: Settings, tokens: Callable[[], Iterable[Token]]) -
     Raises:
         NotProtectedError: the message says what to do.
     """
-    if settings.is_loopback or settings.insecure:
+    if settings.is_loopback or settings.allow_unauthenticated:
         return
     if all(token.revoked_at is not None for token in tokens()):
         raise NotProtectedError(
-            f"Listening on {settings.host} needs a token: issue one with "
-            "`walltimed token issue`, or pass --insecure."
+            f"Listening on {settings.host} needs a token: issue one with `walltimed token issue`."
         )
 
 

@@ -53,18 +53,18 @@ SCORES = {
         "accuracy_ratio",
         "Mean of min(p, r) / max(p, r) over predictions and runtimes.",
     ),
-    "coverage": ("coverage_ratio", "Share of intervals that held the runtime."),
-    "asked_coverage": (
-        "asked_coverage_ratio",
-        "Mean coverage that was asked of these intervals.",
+    "coverage": ("coverage_ratio", "Share of intervals that contained the runtime."),
+    "nominal_coverage": (
+        "nominal_coverage_ratio",
+        "Mean nominal coverage of these intervals.",
     ),
 }
 """Name and description of the metric for each field of a method's score."""
 
 RECENT = {
-    "asked": "Share of the last 1,000 scored jobs that was asked for: of intervals that hold, or "
-    "of underestimates.",
-    "got": "Observed share among these jobs.",
+    "nominal": "Nominal share among the last 1,000 scored jobs: of intervals that contain the "
+    "runtime, or of underestimates.",
+    "observed": "Observed share among the last 1,000 scored jobs.",
 }
 
 WAIT_SCORES = {
@@ -73,7 +73,7 @@ WAIT_SCORES = {
         "wait_mean_absolute_error_seconds",
         "Mean absolute error of forecast waits.",
     ),
-    "coverage": ("wait_coverage_ratio", "Share of intervals of the start that held it."),
+    "coverage": ("wait_coverage_ratio", "Share of start intervals that contained the start."),
 }
 """Name and description of the metric for each field of the score of waits."""
 
@@ -94,8 +94,8 @@ class Metrics:
         )
         self.failures = self.counter(
             "method_failures",
-            "Errors of a method by phase: answer (the request was answered instead), shadow (the "
-            "method was asked for its score only), or observe (learning).",
+            "Errors of a method by phase: answer (the request was answered instead), shadow "
+            "(predictions for scores only), or observe (learning).",
             "method phase",
         )
         completions = self.counter(
@@ -130,12 +130,12 @@ class Metrics:
             "read_only", "1 while the history store can be read but not written to, else 0."
         )
         self.queued = self.gauge(
-            "writer_queue_completions", "Completions waiting for their commit.", mode="livesum"
+            "writer_pending_completions", "Completions waiting for their commit.", mode="livesum"
         )
         self.clusters = self.gauge("clusters", "Clusters with history.")
         self.unserved_clusters = self.gauge(
             "unserved_clusters",
-            "Clusters with history that no predictions are made for: more than max_clusters.",
+            "Clusters with history but without predictions: there are more than max_clusters.",
         )
 
     def counter(self, name: str, description: str, labels: str = "") -> Counter:
@@ -209,7 +209,7 @@ class RequestMetrics:
         )
         self._last_asked = metrics.gauge(
             "filter_last_request_timestamp_seconds",
-            "When a submit filter last asked, in Unix seconds, by its file, release and mode.",
+            "Unix time of the last request of a submit filter, by file, release and mode.",
             "filter release mode",
             mode="max",
         )
@@ -258,7 +258,7 @@ class ScoreMetrics:
             "cluster method",
             mode,
         )
-        self._asked, self._got = (
+        self._nominal, self._observed = (
             metrics.gauge(f"recent_{name}_ratio", description, "cluster method what", mode)
             for name, description in RECENT.items()
         )
@@ -278,8 +278,8 @@ class ScoreMetrics:
         of_method.set(recent.underestimation_rate)
         for what, found in (("intervals", recent.intervals), ("underestimates", recent.rates)):
             if found is not None:
-                self._asked.labels(cluster, recent.method, what).set(found.nominal)
-                self._got.labels(cluster, recent.method, what).set(found.observed)
+                self._nominal.labels(cluster, recent.method, what).set(found.nominal)
+                self._observed.labels(cluster, recent.method, what).set(found.observed)
 
 
 class QueueMetrics:
@@ -288,21 +288,27 @@ class QueueMetrics:
     def __init__(self, metrics: Metrics) -> None:
         self._waits = metrics.histogram(
             "job_wait_seconds",
-            "Waits of jobs that have started: forecast at their arrival, and as they came.",
+            "Waits of jobs that have started: forecast at arrival, and observed.",
             "cluster queue kind",
             WAIT_BUCKETS,
         )
         self.forecast_seconds = metrics.histogram(
-            "queue_forecast_duration_seconds",
-            "Time to predict and play a live queue.",
+            "snapshot_forecast_duration_seconds",
+            "Time to forecast a snapshot.",
             "cluster",
             LATENCY_BUCKETS,
         )
         self._jobs = metrics.gauge(
-            "queue_jobs", "Jobs of a live queue by state.", "cluster state", "livemostrecent"
+            "snapshot_jobs",
+            "Jobs of the last snapshot by state.",
+            "cluster state",
+            "livemostrecent",
         )
         self.age = metrics.gauge(
-            "queue_age_seconds", "Seconds since a live queue was taken.", "cluster", "livemin"
+            "snapshot_age_seconds",
+            "Seconds since the last snapshot was taken.",
+            "cluster",
+            "livemin",
         )
         self._scores = {
             field: metrics.gauge(name, description, "cluster made", "livemostrecent")
@@ -311,7 +317,7 @@ class QueueMetrics:
 
     def waited(self, cluster: str, queue: str | None, *, come: float, forecast: float) -> None:
         """Count the wait of a started job, and its forecast at arrival, in seconds."""
-        self._waits.labels(cluster, queue or "", "come").observe(max(0.0, come))
+        self._waits.labels(cluster, queue or "", "observed").observe(max(0.0, come))
         self._waits.labels(cluster, queue or "", "forecast").observe(max(0.0, forecast))
 
     def counted(self, cluster: str, states: Mapping[str, int]) -> None:

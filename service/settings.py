@@ -19,8 +19,15 @@ from service import places
 
 REMOVED_SETTINGS = {
     "users_socket": "give users tokens by `walltimed token issue NAME --scope self --user USER`.",
+    "insecure": "it is called allow_unauthenticated.",
+    "page": "it is called web_pages.",
+    "page_session_hours": "it is called web_session_hours.",
+    "queue_jobs": "it is called snapshot_max_jobs.",
+    "queue_old_seconds": "it is called snapshot_max_age_seconds.",
+    "queue_seconds": "it is called snapshot_forecast_seconds.",
+    "shadow_rate": "it is called shadow_max_per_second.",
 }
-"""Settings of earlier releases, and what to do instead."""
+"""Settings of earlier releases, with their new names or replacements."""
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -68,7 +75,7 @@ class Settings(BaseSettings):
         description="Names besides those of loopback under which callers may address the service "
         "while it asks for no tokens.",
     )
-    insecure: bool = Field(
+    allow_unauthenticated: bool = Field(
         default=False, description="Listen beyond loopback even if no token has been issued."
     )
     method: str = Field(
@@ -88,18 +95,19 @@ class Settings(BaseSettings):
         1.0,
         ge=0.0,
         le=1.0,
-        description="Share of submissions for which every other method is asked as well, so that "
-        "it has a live score; 0 turns this off.",
+        description="Share of submissions that every other method predicts as well, so that it has "
+        "a live score; 0 turns this off.",
     )
-    shadow_rate: float = Field(
+    shadow_max_per_second: float = Field(
         100.0,
         ge=0.0,
         le=1e6,
-        description="Most such submissions in a second; more in a burst, ten seconds' worth at "
-        "once.",
+        description="Most such submissions in a second on average; a burst may have ten times as "
+        "many.",
     )
     shadow_methods: list[str] = Field(
-        [], description="The other methods that are asked, for example ['least-cost']; []: all."
+        [],
+        description="The other methods that predict as well, for example ['least-cost']; []: all.",
     )
     record_predictions: bool = Field(
         default=True, description="Store predictions, so that they can be scored when jobs end."
@@ -132,13 +140,12 @@ class Settings(BaseSettings):
     score_retention_days: float = Field(
         400.0,
         gt=0,
-        description="Days after which the scores of a day, which the page draws over time, are "
-        "dropped.",
+        description="Days after which the daily scores that the pages show are dropped.",
     )
-    page: bool = Field(
-        default=True, description="Serve pages for people at /; false: the API and its page alone."
+    web_pages: bool = Field(
+        default=True, description="Serve web pages at /; false: the API and its documentation only."
     )
-    page_session_hours: float = Field(
+    web_session_hours: float = Field(
         12.0, gt=0, le=720, description="Hours after which a browser has to log in again."
     )
     pseudonym_key_file: Path | None = Field(
@@ -170,19 +177,19 @@ class Settings(BaseSettings):
         description="Number of futures with runtimes drawn from past errors, whose ranges are a "
         "forecast's intervals; 0 turns intervals off.",
     )
-    queue_jobs: int = Field(
-        100_000, ge=1, description="Most running and waiting jobs of one live queue."
+    snapshot_max_jobs: int = Field(
+        100_000, ge=1, description="Most running and waiting jobs of one snapshot."
     )
-    queue_seconds: float = Field(
+    snapshot_forecast_seconds: float = Field(
         60.0,
         gt=0,
         le=600,
-        description="Seconds after which the forecast of a live queue is given up.",
+        description="Seconds after which the forecast of a snapshot is given up.",
     )
-    queue_old_seconds: float = Field(
+    snapshot_max_age_seconds: float = Field(
         300.0,
         gt=0,
-        description="Seconds without a newer one after which a live queue is shown as old.",
+        description="Seconds after which a snapshot is shown as old.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest severity of written log records."

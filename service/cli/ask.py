@@ -17,7 +17,7 @@ from simulator.reports.words import duration, walltime
 SHOWN_RUNS = 3
 
 OBSTACLES = {
-    "no-queue": "nobody knows: the cluster's queue is not handed over",
+    "no-snapshot": "nobody knows: the cluster's queue is not handed over",
     "no-forecast": "not known yet: the queue is being forecast",
     "too-large": "never: there are not so many processors",
 }
@@ -39,7 +39,7 @@ def ask(
     cluster: ClusterName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell how long a job will likely run, what request would do, and when it would start.
+    """Predict how long a job will run and when it would start, and suggest a walltime.
 
     Reads the lines of a script that begin with `#SBATCH` or `#PBS`; options win over them.
     Nothing is submitted.
@@ -110,7 +110,7 @@ def show(answer: dict[str, Any], request: dict[str, Any]) -> None:
     for run in (answer["explanation"] or [])[:SHOWN_RUNS]:
         facts = f"{duration(run['runtime'])} of {walltime(run['requested_walltime'])}"
         line("", f"job {run['job_id'] or '?'}: {facts}, ended {moment(run['end_time'], now)}")
-    line("enough", enough(answer, request))
+    line("suggested", suggestion(answer, request))
     line("would start", start_with(variant, now))
     if answer["suggested"]:
         line("", start_with(answer["suggested"], now))
@@ -140,16 +140,18 @@ def grounds(answer: dict[str, Any]) -> str:
     return f"{jobs:,} earlier run{'s' if jobs > 1 else ''} ({answer['method']})"
 
 
-def enough(answer: dict[str, Any], request: dict[str, Any]) -> str:
+def suggestion(answer: dict[str, Any], request: dict[str, Any]) -> str:
     """Return the suggested request, or the share of similar runs within the present one."""
     share = round(100 * answer["share"])
     if answer["suggested_walltime"] is not None:
-        return f"{walltime(answer['suggested_walltime'])}, which {share}% of runs like it kept"
-    share_held = answer["as_written"]["share_held"]
-    if share_held is None:
-        return "not known: too few runs like it"
+        return (
+            f"{walltime(answer['suggested_walltime'])}, within which {share}% of similar runs ended"
+        )
+    share = answer["as_written"]["share_within"]
+    if share is None:
+        return "not known: too few similar runs"
     limit = walltime(request["requested_walltime"])
-    return f"{limit} as written, which {100 * share_held:.0f}% of runs like it kept"
+    return f"{limit} as written, within which {100 * share:.0f}% of similar runs ended"
 
 
 def start_with(variant: dict[str, Any], now: float) -> str:

@@ -83,7 +83,7 @@ def doctor(
             site=site_diagnostics(
                 store, since=now - days * DAY, now=now, pbs_accounting=pbs_accounting
             ),
-            queue_old_seconds=settings.queue_old_seconds,
+            snapshot_max_age_seconds=settings.snapshot_max_age_seconds,
         )
         warnings = surplus_of(store, settings)
     if as_json:

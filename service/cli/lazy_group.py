@@ -23,6 +23,7 @@ REMOVED_OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--html": "the page of accuracy shows it; --csv and --json are for other programs.",
         "--mail-dir": "--everybody --csv lists the users and what each has to gain.",
     },
+    "serve": {"--insecure": "it is called --allow-unauthenticated."},
     "tune": {
         "--dry-run": "a round of a history that is too short says so and changes nothing.",
         "--follow": "the service runs rounds by itself, and `walltimed tune --due` under a timer "

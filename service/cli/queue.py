@@ -91,13 +91,13 @@ def show(answer: dict[str, Any]) -> None:
         out.print(escape(row(cells(job, now))), soft_wrap=True)
     totals = answer["totals"]
     counts = ", ".join(f"{totals[state]['jobs']:,} {state}" for state in STATES)
-    if answer["found"] > len(answer["jobs"]):
-        counts += f"; shown are {len(answer['jobs']):,} of {answer['found']:,}"
+    if answer["matching"] > len(answer["jobs"]):
+        counts += f"; shown are {len(answer['jobs']):,} of {answer['matching']:,}"
     out.print(f"{answer['cluster']} at {moment(answer['taken_at'], now)}: {counts}", style="dim")
     if answer["is_old"]:
         err.print("This queue is old: nothing newer has been handed over.", style="yellow")
-    if answer["trouble"]:
-        err.print(escape(f"It could not be forecast: {answer['trouble']}"), style="yellow")
+    if answer["forecast_error"]:
+        err.print(escape(f"It could not be forecast: {answer['forecast_error']}"), style="yellow")
 
 
 def cells(job: dict[str, Any], now: float) -> dict[str, str]:
@@ -147,8 +147,8 @@ def show_job(detail: dict[str, Any]) -> None:
 def moves(job: dict[str, Any]) -> str:
     """Return how far the forecast moved, as text."""
     return (
-        f"{moved(job['moved'])} since the last look, "
-        f"{moved(job['moved_since_arrival'])} since the first"
+        f"{moved(job['shift'])} since the last look, "
+        f"{moved(job['shift_since_arrival'])} since the first"
     )
 
 

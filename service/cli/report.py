@@ -34,12 +34,10 @@ USER_FIELDS = (
     "gain_hours",
 )
 
-MEANING = (
-    "ASKED and USED are processor hours, % is the share that was used. WAITED are hours waited"
-)
-COST = (
-    "COST how many of them more than jobs of the same queue and size that asked for about what "
-    "was enough; - where too few are known."
+MEANING = "REQ and USED are requested and used processor hours, % is their ratio. WAIT is in hours"
+EXCESS = (
+    "EXCESS the part of it beyond the wait of jobs of the same queue and size that requested "
+    "about as much as these used; - where too few are known."
 )
 
 
@@ -59,7 +57,7 @@ def report(
     token_file: TokenFile = None,
     cluster: ClusterName = None,
 ) -> None:
-    """Tell how requests compared with runtimes, by job name, and what request would do.
+    """Compare requested walltimes with runtimes by job name, and suggest better requests.
 
     A token of scope self is good for your own runs. Administrators list the users with most to
     gain.
@@ -118,9 +116,11 @@ def as_table_file(answer: dict[str, Any]) -> str:
 def meaning(answer: dict[str, Any]) -> str:
     """Return the meaning of the columns of a report."""
     if "users" in answer:
-        return f"{MEANING}, GAIN processor hours that shorter requests would not have asked for."
-    enough = f"ENOUGH one that {answer['share']:.0%} of the runs kept, where that is shorter."
-    return f"{MEANING}, {COST} USUAL is the median request, {enough}"
+        return f"{MEANING}, SAVABLE the processor hours that suggested requests would save."
+    suggested = (
+        f"SUGGESTED a shorter one within which {answer['share']:.0%} of the runs ended, if any."
+    )
+    return f"{MEANING}, {EXCESS} USUAL is the median request, {suggested}"
 
 
 def heading(answer: dict[str, Any]) -> str:
@@ -140,13 +140,13 @@ def lines_of(answer: dict[str, Any]) -> list[str]:
         return [*lines, "No runs of this period are known; --since 365d is a longer one."]
     lines += user_lines(answer) if "users" in answer else job_lines(answer)
     if not answer["is_whole"]:
-        lines += ["", f"These are the newest {answer['looked_at']:,} runs, not all."]
+        lines += ["", f"These are the newest {answer['runs_read']:,} runs, not all."]
     return lines
 
 
 def job_lines(answer: dict[str, Any]) -> list[str]:
     """Return a table of job names, and the sums."""
-    heads = ("JOB", "RUNS", "ASKED h", "USED h", "%", "WAITED", "COST", "USUAL", "ENOUGH")
+    heads = ("JOB", "RUNS", "REQ h", "USED h", "%", "WAIT h", "EXCESS", "USUAL", "SUGGESTED")
     rows = [
         (
             row["application"] or "-",
@@ -159,7 +159,7 @@ def job_lines(answer: dict[str, Any]) -> list[str]:
     ]
     lines = [aligned(cells, OWN_COLUMNS) for cells in (heads, *rows)]
     own, all_ = answer["own"], answer["everybody"]
-    share = f"{own['runs']:,} runs used {percent(own)} of what they asked for"
+    share = f"{own['runs']:,} runs used {percent(own)} of the requested hours"
     if all_ is None:
         return [*lines, "", f"{share}."]
     return [*lines, "", f"{share};", f"all runs of the cluster {percent(all_)}."]
@@ -167,7 +167,7 @@ def job_lines(answer: dict[str, Any]) -> list[str]:
 
 def user_lines(answer: dict[str, Any]) -> list[str]:
     """Return a table of users."""
-    heads = ("USER", "RUNS", "ASKED h", "USED h", "%", "WAITED", "GAIN h")
+    heads = ("USER", "RUNS", "REQ h", "USED h", "%", "WAIT h", "SAVABLE h")
     rows = [
         (row["user"] or "-", f"{row['runs']:,}", *sums(row)[:4], f"{row['gain_hours']:,.0f}")
         for row in answer["users"]
@@ -177,13 +177,13 @@ def user_lines(answer: dict[str, Any]) -> list[str]:
 
 def sums(row: dict[str, Any]) -> tuple[str, ...]:
     """Return requested and used hours, their ratio, waited hours and excess hours as text."""
-    cost = row["excess_wait_hours"]
+    excess = row["excess_wait_hours"]
     return (
         f"{row['requested_hours']:,.0f}",
         f"{row['used_hours']:,.0f}",
         percent(row).removesuffix("%"),
         f"{row['wait_hours']:,.0f}",
-        "-" if cost is None else f"{max(0.0, cost):,.0f}",
+        "-" if excess is None else f"{max(0.0, excess):,.0f}",
     )
 
 

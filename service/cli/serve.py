@@ -41,8 +41,9 @@ def serve(
             help="Method for requests that name none.", autocompletion=values.one_of(values.METHODS)
         ),
     ] = None,
-    insecure: Annotated[
-        bool | None, typer.Option("--insecure", help="Listen beyond loopback without tokens.")
+    allow_unauthenticated: Annotated[
+        bool | None,
+        typer.Option("--allow-unauthenticated", help="Listen beyond loopback without tokens."),
     ] = None,
     upgrade: Annotated[
         bool | None,
@@ -73,7 +74,7 @@ def serve(
         unix_socket=unix_socket,
         workers=workers,
         method=method,
-        insecure=insecure,
+        allow_unauthenticated=allow_unauthenticated,
         database_url=database_url,
         config=file,
     )

@@ -121,8 +121,8 @@ class ObservedShareAnswer:
     """Calibration of a method: the nominal shares of jobs, and the observed share."""
 
     jobs: Annotated[int, Field(description="Number of jobs for which a share was requested.")]
-    asked: Annotated[float, Field(description="Mean of the nominal shares of jobs.")]
-    got: Annotated[float, Field(description="The observed share of jobs.")]
+    nominal: Annotated[float, Field(description="Mean of the nominal shares of jobs.")]
+    observed: Annotated[float, Field(description="The observed share of jobs.")]
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ class ScoreAnswer:
     coverage: Annotated[
         float | None, Field(description="Share of intervals that held the runtime.")
     ]
-    asked_coverage: Annotated[
+    nominal_coverage: Annotated[
         float | None, Field(description="Mean nominal coverage of these intervals.")
     ]
     recent: Annotated[
@@ -313,7 +313,9 @@ class TuningAnswer:
     plan: Annotated[
         dict[str, Any], Field(description="The jobs that the round looks at, and its search.")
     ]
-    asked_at: Annotated[float, Field(description="When the round was requested, in Unix seconds.")]
+    requested_at: Annotated[
+        float, Field(description="When the round was requested, in Unix seconds.")
+    ]
     started_at: Annotated[
         float | None, Field(description="When the round began, in Unix seconds; null before.")
     ]

@@ -50,7 +50,7 @@ class QueueHeadAnswer:
         Field(description="`taken_at` of the queue that was forecast last; null before the first."),
     ]
     is_old: Annotated[bool, Field(description="Whether a newer queue is overdue.")]
-    trouble: Annotated[
+    forecast_error: Annotated[
         str | None, Field(description="Why the last forecast could not be made, in a sentence.")
     ]
     totals: Annotated[
@@ -104,12 +104,12 @@ class LiveJobAnswer:
     wait_forecast_at_arrival: Annotated[
         float | None, Field(description="Wait by the first forecast of the job.")
     ]
-    moved: Annotated[
+    shift: Annotated[
         float | None,
         Field(description="Seconds by which the last forecast is later; of the end if it runs."),
     ]
-    moved_since_arrival: Annotated[
-        float | None, Field(description="As `moved`, since the first forecast of the job.")
+    shift_since_arrival: Annotated[
+        float | None, Field(description="As `shift`, since the first forecast of the job.")
     ]
 
 
@@ -126,7 +126,7 @@ class QueueAnswer(QueueHeadAnswer):
         list[PoolAnswer],
         Field(description="The machine: processors, and the queues that they serve."),
     ]
-    found: Annotated[
+    matching: Annotated[
         int, Field(description="Number of jobs that match the query and that the caller may see.")
     ]
     jobs: Annotated[
@@ -175,7 +175,7 @@ class WhatIfVariantAnswer:
     queue: str | None
     predicted_walltime: float
     walltime_interval: IntervalAnswer | None
-    share_held: Annotated[
+    share_within: Annotated[
         float | None, Field(description="Share of the like runs that end within this request.")
     ]
     start_time: Annotated[
@@ -186,9 +186,9 @@ class WhatIfVariantAnswer:
     start_interval: IntervalAnswer | None
     end_interval: IntervalAnswer | None
     obstacle: Annotated[
-        Literal["no-queue", "too-large", "no-forecast"] | None,
+        Literal["no-snapshot", "too-large", "no-forecast"] | None,
         Field(
-            description="no-queue: none was handed over for this cluster; too-large: no such "
+            description="no-snapshot: none was handed over for this cluster; too-large: no such "
             "processors exist; no-forecast: the queue itself has no forecast yet."
         ),
     ]

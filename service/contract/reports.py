@@ -110,7 +110,7 @@ class RequestsReportAnswer:
     since: float
     until: float
     share: Annotated[float, Field(description="Share of runs that suggestions hold.")]
-    looked_at: Annotated[
+    runs_read: Annotated[
         int, Field(description="Runs of the period that were read; the newest, if not all.")
     ]
     is_whole: Annotated[bool, Field(description="Whether these are all runs of the period.")]
@@ -142,7 +142,7 @@ class UsersReportAnswer:
     cluster: str
     since: float
     until: float
-    looked_at: Annotated[
+    runs_read: Annotated[
         int, Field(description="Runs of the period that were read; the newest, if not all.")
     ]
     is_whole: Annotated[bool, Field(description="Whether these are all runs of the period.")]

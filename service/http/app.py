@@ -130,7 +130,7 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
     health.add(app.router, reporting, worker.health)
 
     document = cache(lambda: to_json(openapi.describe(app)))
-    if worker.settings.page:
+    if worker.settings.web_pages:
         site, visitors = site_of(worker, showing, what_if), visitors_of(worker)
         pages.add(app.router, site, visitors)
         pages.add_api(app.router, document, site.assets, visitors)
@@ -166,5 +166,5 @@ def visitors_of(worker: Worker) -> Visitors:
         worker.guard,
         worker.store,
         clock=worker.clock,
-        seconds=worker.settings.page_session_hours * SECONDS_PER_HOUR,
+        seconds=worker.settings.web_session_hours * SECONDS_PER_HOUR,
     )

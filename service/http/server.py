@@ -56,7 +56,7 @@ def run(settings: Settings, *, announce: Callable[[str], None] = print) -> None:
 
     Raises:
         NotProtectedError: it would listen beyond loopback without a token, and the setting
-            `insecure` does not allow that.
+            `allow_unauthenticated` does not allow that.
         OSError: the address cannot be listened on.
     """
     check_protected(settings)

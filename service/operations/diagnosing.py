@@ -142,7 +142,7 @@ def diagnose(  # noqa: PLR0913 - what is compared
     release: str,
     now: float,
     site: SiteDiagnostics = NOTHING_SEEN,
-    queue_old_seconds: float = float("inf"),
+    snapshot_max_age_seconds: float = float("inf"),
 ) -> list[Diagnosis]:
     """Return all faults, those of the service first.
 
@@ -153,12 +153,12 @@ def diagnose(  # noqa: PLR0913 - what is compared
         release: of this command.
         now: Unix seconds.
         site: signs of the resource manager.
-        queue_old_seconds: age from which a live queue is old.
+        snapshot_max_age_seconds: age from which a live queue is old.
     """
     found = [*check_service(service, fingerprint, release, now)]
     if any(each.name == "other-history" for each in found):
         return found  # diagnostics of another history would mislead
-    found += check_site(service, site, now, queue_old_seconds)
+    found += check_site(service, site, now, snapshot_max_age_seconds)
     found += check_cluster_names(clusters)
     named = {each.cluster for each in found}
     for cluster in clusters:
@@ -245,7 +245,7 @@ def asking_filters(service: ServiceDiagnostics, now: float) -> list[AskingFilter
 
 
 def check_site(
-    service: ServiceDiagnostics, site: SiteDiagnostics, now: float, queue_old_seconds: float
+    service: ServiceDiagnostics, site: SiteDiagnostics, now: float, snapshot_max_age_seconds: float
 ) -> Iterator[Diagnosis]:
     """Yield modes, rights, queues and runs that do not fit the resource manager."""
     for file in site.filter_files:
@@ -258,7 +258,7 @@ def check_site(
             remedy=f"sacctmgr -i add user {site.updater} account=root adminlevel=operator",
         )
     for queue in site.queues:
-        yield from check_queue(queue, now, queue_old_seconds)
+        yield from check_queue(queue, now, snapshot_max_age_seconds)
     for unknown in site.unknown_runs:
         some = ", ".join(f"{job} of {user or 'nobody named'}" for job, user in unknown.jobs[:3])
         more = ", …" if len(unknown.jobs) > 3 else ""
@@ -295,7 +295,7 @@ def check_filter_mode(
 
 
 def check_queue(
-    queue: QueueDiagnostics, now: float, queue_old_seconds: float
+    queue: QueueDiagnostics, now: float, snapshot_max_age_seconds: float
 ) -> Iterator[Diagnosis]:
     """Yield a live queue that cannot be forecast, or that is not renewed."""
     if queue.trouble:
@@ -305,7 +305,7 @@ def check_queue(
             says=f"The queue of cluster '{queue.cluster}' is not forecast: {queue.trouble}",
             remedy="docs/queue.md has the sizes that can be forecast; the service's log has more.",
         )
-    if now - queue.taken_at > queue_old_seconds:
+    if now - queue.taken_at > snapshot_max_age_seconds:
         yield Diagnosis(
             name="old-queue",
             cluster=queue.cluster,

@@ -97,7 +97,7 @@ def _score(score: MethodScore | None, recent: RecentScore | None) -> ScoreAnswer
         underestimation_rate=score.underestimation_rate,
         accuracy=score.accuracy,
         coverage=score.coverage,
-        asked_coverage=score.asked_coverage,
+        nominal_coverage=score.nominal_coverage,
         recent=None if recent is None else _recent(recent),
     )
 
@@ -114,4 +114,4 @@ def _recent(recent: RecentScore) -> RecentScoreAnswer:
 def _observed(share: ObservedShare | None) -> ObservedShareAnswer | None:
     if share is None:
         return None
-    return ObservedShareAnswer(jobs=share.jobs, asked=share.nominal, got=share.observed)
+    return ObservedShareAnswer(jobs=share.jobs, nominal=share.nominal, observed=share.observed)

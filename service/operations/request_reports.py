@@ -259,7 +259,7 @@ class ReportingRequests:
             "cluster": query.cluster,
             "since": since,
             "until": until,
-            "looked_at": len(runs),
+            "runs_read": len(runs),
             "is_whole": len(runs) < MOST_RUNS,
         }
 

@@ -66,7 +66,7 @@ def answer_of(tuning: Tuning) -> TuningAnswer:
         state=tuning.state.value,
         origin=tuning.origin,
         plan=msgspec.to_builtins(tuning.plan),
-        asked_at=tuning.asked_at,
+        requested_at=tuning.asked_at,
         started_at=tuning.started_at,
         finished_at=tuning.finished_at,
         step=len(costs),

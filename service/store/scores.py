@@ -66,7 +66,7 @@ class MethodScore(Struct, frozen=True, kw_only=True):
             2013, Eq 3).
         intervals: number of intervals.
         coverage: share of intervals that held the runtime; None if there were none.
-        asked_coverage: mean of their nominal coverages.
+        nominal_coverage: mean of their nominal coverages.
     """
 
     method: str
@@ -77,7 +77,7 @@ class MethodScore(Struct, frozen=True, kw_only=True):
     accuracy: float
     intervals: int
     coverage: float | None
-    asked_coverage: float | None
+    nominal_coverage: float | None
 
 
 class ObservedShare(Struct, frozen=True, kw_only=True):
@@ -320,7 +320,7 @@ def _score(row: Row[Any], label: int | str = "all") -> MethodScore:
         accuracy=row.accuracy / jobs,
         intervals=intervals,
         coverage=int(row.covered) / intervals if intervals else None,
-        asked_coverage=row.asked_coverage / intervals if intervals else None,
+        nominal_coverage=row.asked_coverage / intervals if intervals else None,
     )
 
 

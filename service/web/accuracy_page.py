@@ -36,7 +36,7 @@ MEASURES = {
     "mean_absolute_error": "jobs",
     "underestimation_rate": "jobs",
     "coverage": "intervals",
-    "asked_coverage": "intervals",
+    "nominal_coverage": "intervals",
 }
 """Measures of the charts, and the counts that weigh them."""
 
@@ -174,7 +174,7 @@ def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) 
                 ),
                 ChartLine(
                     label="nominal",
-                    values=[smoothed.get((day, in_force, "asked_coverage")) for day in days],
+                    values=[smoothed.get((day, in_force, "nominal_coverage")) for day in days],
                     colour="quiet",
                     dash=True,
                 ),

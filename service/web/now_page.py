@@ -216,8 +216,8 @@ def _of_queue(name: str, queue: QueueHeadAnswer | None, now: float) -> Iterator[
             f"{name}: the queue is {duration(now - queue.taken_at)} old.",
             "Look whether `walltimed slurm-updater` or the follower of PBS runs.",
         )
-    if queue.trouble:
-        yield Notice("careful", f"{name}: the queue could not be forecast.", queue.trouble)
+    if queue.forecast_error:
+        yield Notice("careful", f"{name}: the queue could not be forecast.", queue.forecast_error)
 
 
 def _of_scores(name: str, score: MethodScore) -> Iterator[Notice]:
@@ -228,12 +228,12 @@ def _of_scores(name: str, score: MethodScore) -> Iterator[Notice]:
             f"{score.method} predicted.",
             "Give it a larger margin, or choose a method with a price for that; see Accuracy.",
         )
-    if score.coverage is None or score.asked_coverage is None or score.intervals < ENOUGH:
+    if score.coverage is None or score.nominal_coverage is None or score.intervals < ENOUGH:
         return
-    if abs(score.coverage - score.asked_coverage) > COVERAGE_OFF:
+    if abs(score.coverage - score.nominal_coverage) > COVERAGE_OFF:
         yield Notice(
             "careful",
-            f"{name}: ranges that should hold {share(score.asked_coverage)} of runtimes held "
+            f"{name}: ranges that should hold {share(score.nominal_coverage)} of runtimes held "
             f"{share(score.coverage)}.",
             "Each job that ends corrects them; look again after some hundred more.",
         )

@@ -76,7 +76,7 @@ def view(sources: PageSources, frame: Frame, query: QueuePageQuery, _facts: None
         "query": filters,
         "age": now - queue.taken_at,
         "before": max(0, query.offset - ROWS) if query.offset else None,
-        "after": next_offset if next_offset < queue.found else None,
+        "after": next_offset if next_offset < queue.matching else None,
     }
 
 

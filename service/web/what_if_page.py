@@ -17,7 +17,7 @@ from service.web.sources import PageSources
 from service.web.wording import duration, share
 
 OBSTACLES = {
-    "no-queue": "no queue was handed over for this cluster",
+    "no-snapshot": "no queue was handed over for this cluster",
     "too-large": "there are not so many processors",
     "no-forecast": "the queue has not been forecast yet",
 }

@@ -103,7 +103,7 @@ class Worker:
         self.clock = clock
         self.pseudonyms = read_pseudonyms(settings.pseudonym_key_file)
         self.metrics = Metrics()
-        self.guard = Guard(always=not (settings.is_loopback or settings.insecure))
+        self.guard = Guard(always=not (settings.is_loopback or settings.allow_unauthenticated))
         self.store: Store = open_store(
             settings.database_url.get_secret_value(),
             sqlite_synchronous=settings.sqlite_synchronous,
@@ -125,7 +125,7 @@ class Worker:
         self.recorder = PredictionRecorder(
             record=self.writer.record,
             share=settings.shadow_share,
-            rate=settings.shadow_rate,
+            rate=settings.shadow_max_per_second,
             methods=settings.shadow_methods,
             clock=clock,
         )
@@ -139,7 +139,7 @@ class Worker:
         self.forecasts = ForecastProcesses(
             dedicated=ForecastProcess(settings.forecast_seconds),
             shared=ForecastProcess(settings.forecast_seconds, prepare=nothing),
-            queues=ForecastProcess(settings.queue_seconds),
+            queues=ForecastProcess(settings.snapshot_forecast_seconds),
         )
         self.queues = QueueKeeper(
             store=self.store,

@@ -110,18 +110,6 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         return showing.all_clusters()
 
     @router.get(
-        "/v1/clusters/{cluster:path}/jobs/{job_id}",
-        tags=["queues"],
-        responses=refusals(404, 422),
-        openapi_extra=needs(*READERS),
-    )
-    async def job(
-        cluster: ClusterParameter, job_id: Annotated[Text, Path()], caller: CurrentCaller
-    ) -> LiveJobDetailAnswer:
-        """Show one job, its forecasts, and the runs that its prediction rests on."""
-        return showing.job(cluster, job_id, caller)
-
-    @router.get(
         "/v1/clusters/{cluster:path}/snapshot",
         tags=["queues"],
         responses=refusals(404, 422),
@@ -135,6 +123,18 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         A caller with scope self sees their own jobs, and the totals of all.
         """
         return showing.queue(cluster, query, caller)
+
+    @router.get(
+        "/v1/clusters/{cluster:path}/jobs/{job_id}",
+        tags=["queues"],
+        responses=refusals(404, 422),
+        openapi_extra=needs(*READERS),
+    )
+    async def job(
+        cluster: ClusterParameter, job_id: Annotated[Text, Path()], caller: CurrentCaller
+    ) -> LiveJobDetailAnswer:
+        """Show one job, its forecasts, and the runs that its prediction rests on."""
+        return showing.job(cluster, job_id, caller)
 
     @router.post(
         "/v1/clusters/{cluster:path}/what-if",

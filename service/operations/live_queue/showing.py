@@ -78,7 +78,7 @@ class ShowingQueue:
             plans_by=rules.plans_by,
             method=self._settings.method,
             pools=pool_answers(queue.snapshot),
-            found=len(found),
+            matching=len(found),
             jobs=[
                 job_answer(job, queue.forecasts.get(job.job_id))
                 for job in islice(found, query.offset, query.offset + query.limit)
@@ -98,7 +98,7 @@ class ShowingQueue:
 
     def is_old(self, queue: LiveQueue) -> bool:
         """Return whether a newer one is overdue."""
-        return self._clock() - queue.snapshot.taken_at > self._settings.queue_old_seconds
+        return self._clock() - queue.snapshot.taken_at > self._settings.snapshot_max_age_seconds
 
     def _head(self, queue: LiveQueue) -> dict[str, Any]:
         return {
@@ -106,7 +106,7 @@ class ShowingQueue:
             "taken_at": queue.snapshot.taken_at,
             "forecast_at": queue.forecast_at,
             "is_old": self.is_old(queue),
-            "trouble": queue.trouble,
+            "forecast_error": queue.trouble,
             "totals": self._totals_of(queue.snapshot),
         }
 
@@ -242,8 +242,8 @@ def job_answer(job: LiveJob, forecast: JobForecast | None) -> LiveJobAnswer:
         end_interval=time_interval_answer(point.end_interval) if point else None,
         wait=None if start is None else max(0.0, start - submission.submit_time),
         wait_forecast_at_arrival=first.start - submission.submit_time if first else None,
-        moved=is_forecast.shift_seconds(running=runs) if is_forecast else None,
-        moved_since_arrival=is_forecast.shift_seconds(running=runs, since_arrival=True)
+        shift=is_forecast.shift_seconds(running=runs) if is_forecast else None,
+        shift_since_arrival=is_forecast.shift_seconds(running=runs, since_arrival=True)
         if is_forecast
         else None,
     )

@@ -42,7 +42,7 @@ class TakingQueues:
         taken_at = now if body.taken_at is None else unix_seconds(body.taken_at)
         if taken_at > now + AHEAD_SECONDS:
             raise InvalidFieldError("The queue would have been taken in the future.", "taken_at")
-        limit = self._settings.queue_jobs
+        limit = self._settings.snapshot_max_jobs
         if len(body.running) + len(body.waiting) > limit:
             raise SnapshotTooLargeError(f"A queue may have {limit} jobs.")
         seen: set[str] = set()

@@ -39,7 +39,7 @@ from simulator.scheduling.futures import QUANTILE_GRID
 PERCENTS = tuple(level / 100 for level in range(1, 100))
 """Levels of the distribution of a job's runtime from which requests are suggested."""
 
-Obstacle = Literal["no-queue", "too-large", "no-forecast"]
+Obstacle = Literal["no-snapshot", "too-large", "no-forecast"]
 
 
 class WhatIf:
@@ -131,7 +131,7 @@ class WhatIf:
     ) -> Obstacle | None:
         """Return why the start of the job cannot be forecast; None if it can."""
         if forecast is None:
-            return "no-queue" if self._keeper.of(cluster) is None else "no-forecast"
+            return "no-snapshot" if self._keeper.of(cluster) is None else "no-forecast"
         pools = forecast.queue.snapshot.pools
         pool = pools[pool_place(pools, request.queue)]
         return "too-large" if (request.requested_processors or 1) > pool.processors else None
@@ -260,7 +260,7 @@ def variant_answer(
         queue=request.queue,
         predicted_walltime=prediction.predicted_walltime,
         walltime_interval=interval_of(prediction),
-        share_held=held,
+        share_within=held,
         start_time=point.start if point else None,
         end_time=point.end if point else None,
         wait=max(0.0, point.start - request.submit_time) if point else None,

@@ -84,7 +84,7 @@ def test_ask_tells_what_a_script_would_come_to(call, tmp_path):
     assert code == 0
     assert "likely runs  " in told
     assert "earlier run" in told
-    assert "of runs like it kept" in told
+    assert "of similar runs ended" in told
     assert told.count("with ") == 2, "the request as written, and the one that would do"
     assert "with 1-00:00:00" in told
     assert fits(told)
@@ -115,7 +115,7 @@ def test_queue_reads_like_squeue(call):
     assert "1 running, 2 waiting, 0 held" in totals
     assert fits(told)
     assert len(call("queue", "--user", "ada")[1].splitlines()) == 3
-    assert json.loads(call("queue", "--json")[1])["found"] == 3
+    assert json.loads(call("queue", "--json")[1])["matching"] == 3
 
 
 def test_queue_tells_one_job_at_length(call):
@@ -132,13 +132,13 @@ def test_queue_tells_one_job_at_length(call):
 def test_report_tells_hours_and_a_request_that_would_do(call):
     code, told, _ = call("report", "--user", "ada")
     assert code == 0
-    heads = ["JOB", "RUNS", "ASKED", "h", "USED", "h", "%", "WAITED", "COST", "USUAL", "ENOUGH"]
+    heads = "JOB RUNS REQ h USED h % WAIT h EXCESS USUAL SUGGESTED".split()
     assert told.splitlines()[2].split() == heads
     row = told.splitlines()[3].split()
     assert row[:2] == ["solve", "300"]
     assert row[-2:] == ["1-00:00:00", "0:35:00"]
     assert fits(told)
-    assert "ENOUGH one" in " ".join(told.split()), "words are explained"
+    assert "SUGGESTED a shorter one" in " ".join(told.split()), "words are explained"
     assert "--since 365d" in call("report", "--user", "nobody")[1]
 
 
@@ -154,7 +154,7 @@ def test_report_lists_users_with_most_to_gain(call):
     code, told, _ = call("report", "--everybody")
     assert code == 0
     assert [line.split()[0] for line in told.splitlines()[3:5]] == ["ada", "bob"]
-    assert "GAIN processor hours" in told
+    assert "SAVABLE the processor hours" in told
     assert fits(told)
 
 

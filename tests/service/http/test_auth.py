@@ -157,7 +157,7 @@ def test_beyond_loopback_a_token_is_needed_even_if_there_is_none(serve, sqlite_u
 
 
 def test_beyond_loopback_can_be_declared_insecure(serve, sqlite_url):
-    service = serve(sqlite_url, host="0.0.0.0", insecure=True)
+    service = serve(sqlite_url, host="0.0.0.0", allow_unauthenticated=True)
     assert service.get("/metrics").status_code == 200
 
 

@@ -44,7 +44,11 @@ def send(narrow, call, body, kind="application/json"):
 
 def test_every_call_that_takes_json_is_hot(narrow, calls):
     assert set(calls) == set(narrow.app.gate._hot)
-    assert {("POST", PREDICTIONS), ("PUT", QUEUE), ("POST", f"{QUEUE}/what-if")} < set(calls)
+    assert {
+        ("POST", PREDICTIONS),
+        ("PUT", QUEUE),
+        ("POST", "/v1/clusters/{cluster}/what-if"),
+    } < set(calls)
 
 
 @pytest.mark.parametrize(

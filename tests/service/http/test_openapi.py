@@ -86,7 +86,7 @@ def test_the_page_of_the_api_holds_the_document(service):
 
 
 def test_without_pages_the_address_of_the_service_leads_to_the_api(serve, sqlite_url):
-    service = serve(sqlite_url, page=False)
+    service = serve(sqlite_url, web_pages=False)
     answer = service.get("/")
     assert (answer.status_code, answer.headers["location"]) == (303, "/docs")
     page = service.get("/docs")

@@ -117,7 +117,7 @@ def test_the_chart_library_is_the_release_that_it_says_it_is():
 
 
 def test_the_pages_can_be_turned_off(serve, sqlite_url):
-    service = serve(sqlite_url, page=False)
+    service = serve(sqlite_url, web_pages=False)
     assert service.get("/queue").status_code == 404
     assert service.get("/login").status_code == 404
     assert service.get("/v1/methods").status_code == 200

@@ -135,22 +135,22 @@ def test_what_was_asked_of_every_method_and_what_it_kept_is_told(experienced):
     least_cost = scores["least-cost"]
     assert least_cost["jobs"] == least_cost["recent"]["jobs"] == 3
     assert least_cost["coverage"] == pytest.approx(2 / 3)
-    assert least_cost["asked_coverage"] == pytest.approx(0.7)
+    assert least_cost["nominal_coverage"] == pytest.approx(0.7)
     assert least_cost["recent"]["intervals"] == {
         "jobs": 3,
-        "asked": pytest.approx(0.7),
-        "got": pytest.approx(2 / 3),
+        "nominal": pytest.approx(0.7),
+        "observed": pytest.approx(2 / 3),
     }
-    assert least_cost["recent"]["rates"] == {"jobs": 1, "asked": 0.2, "got": 0.0}
+    assert least_cost["recent"]["rates"] == {"jobs": 1, "nominal": 0.2, "observed": 0.0}
     assert least_cost["recent"]["underestimation_rate"] == pytest.approx(1 / 3)
     assert scores["max-usage"]["recent"]["intervals"] is None
     assert scores["max-usage"]["recent"]["rates"] is None
     metrics = experienced.get("/metrics").text
     of = 'cluster="default",method="least-cost"'
-    assert f"walltimed_asked_coverage_ratio{{{of}}} 0.7" in metrics
+    assert f"walltimed_nominal_coverage_ratio{{{of}}} 0.7" in metrics
     assert f"walltimed_recent_underestimation_ratio{{{of}}} 0.33" in metrics
-    assert f'walltimed_recent_asked_ratio{{{of},what="underestimates"}} 0.2' in metrics
-    assert f'walltimed_recent_got_ratio{{{of},what="intervals"}} 0.66' in metrics
+    assert f'walltimed_recent_nominal_ratio{{{of},what="underestimates"}} 0.2' in metrics
+    assert f'walltimed_recent_observed_ratio{{{of},what="intervals"}} 0.66' in metrics
 
 
 def test_a_new_cluster_says_so_and_can_only_say_what_can_be(service):

@@ -21,7 +21,7 @@ def test_settings_reach_other_processes_by_the_environment(monkeypatch, tmp_path
         host="::1",
         port=0,
         unix_socket=tmp_path / "socket",
-        insecure=True,
+        allow_unauthenticated=True,
         predictors={"percentile": {"percentile": 90, "key": "user"}},
         shadow_share=0.25,
     )
@@ -103,7 +103,12 @@ def test_beyond_loopback_a_token_must_have_been_issued(sqlite_url, host):
 
 @pytest.mark.parametrize(
     "options",
-    [{"host": "127.0.0.1"}, {"host": "::1"}, {"host": "localhost"}, {"insecure": True}],
+    [
+        {"host": "127.0.0.1"},
+        {"host": "::1"},
+        {"host": "localhost"},
+        {"allow_unauthenticated": True},
+    ],
 )
 def test_loopback_and_the_insecure_need_no_token(options):
     server.check_protected(Settings(**{"host": "0.0.0.0"} | options))

@@ -57,7 +57,7 @@ def starts(view):
 @pytest.fixture
 def live(serve, sqlite_url):
     """A service that thinks that the queues below are of now."""
-    return serve(sqlite_url, queue_old_seconds=1e12)
+    return serve(sqlite_url, snapshot_max_age_seconds=1e12)
 
 
 def test_a_queue_is_forecast_as_soon_as_it_is_handed_over(live):
@@ -89,8 +89,8 @@ def test_pools_do_not_wait_for_one_another(live):
 def test_a_forecast_tells_how_it_moved_and_a_job_keeps_its_history(live):
     put(live, queue(running=[LONG], waiting=[WIDE]))
     later = put(live, queue(60.0, waiting=[WIDE]))
-    assert later["jobs"][0]["moved"] == 60 - 600
-    assert later["jobs"][0]["moved_since_arrival"] == 60 - 600
+    assert later["jobs"][0]["shift"] == 60 - 600
+    assert later["jobs"][0]["shift_since_arrival"] == 60 - 600
     assert later["jobs"][0]["wait_forecast_at_arrival"] == 610
     detail = live.get("/v1/clusters/hill/jobs/31").json()
     assert [each["start_time"] - NOW for each in detail["forecasts"]] == [600, 60]
@@ -109,7 +109,7 @@ def test_jobs_that_start_score_the_waits_that_were_forecast(live):
     assert first["mean_absolute_error"] == first["mean_error"] == 500
     metrics = live.get("/metrics").text
     assert 'walltimed_scored_waits{cluster="hill",made="arrival"} 1.0' in metrics
-    assert 'walltimed_job_wait_seconds_count{cluster="hill",kind="come",queue="short"} 1.0' in (
+    assert 'walltimed_job_wait_seconds_count{cluster="hill",kind="observed",queue="short"} 1.0' in (
         metrics
     )
 
@@ -138,7 +138,7 @@ def test_intervals_come_from_what_jobs_like_these_have_run(live):
 
 def test_a_queue_outlives_the_service_and_other_workers_know_it(live, serve, sqlite_url):
     put(live, queue(running=[LONG], waiting=[WIDE]))
-    other = serve(sqlite_url, queue_old_seconds=1e12)
+    other = serve(sqlite_url, snapshot_max_age_seconds=1e12)
     other.wait_until(lambda: other.get("/v1/clusters/hill/snapshot").status_code == 200)
     assert (
         other.get("/v1/clusters/hill/snapshot").json()
@@ -197,7 +197,7 @@ def test_what_if_says_what_the_job_would_really_need(live):
     assert answer["suggested_walltime"] == 600
     assert answer["suggested"]["start_time"] == NOW, "it fits before the wide job"
     assert answer["as_written"]["start_time"] > NOW, "it would be in its way"
-    assert answer["as_written"]["share_held"] > 0.95
+    assert answer["as_written"]["share_within"] > 0.95
 
 
 def test_what_if_without_a_queue_tells_the_runtime_alone(live):
@@ -205,7 +205,7 @@ def test_what_if_without_a_queue_tells_the_runtime_alone(live):
         "/v1/clusters/nowhere/what-if", {"submission": {"requested_walltime": 900}}
     ).json()
     assert answer["as_written"]["predicted_walltime"] == 900
-    assert answer["as_written"]["obstacle"] == "no-queue"
+    assert answer["as_written"]["obstacle"] == "no-snapshot"
     assert answer["taken_at"] is None
 
 
@@ -232,10 +232,10 @@ def test_names_are_hashed_where_a_queue_enters(serve, sqlite_url, tmp_path):
     key = tmp_path / "key"
     key.write_text("k" * 40)
     key.chmod(0o600)
-    service = serve(sqlite_url, pseudonym_key_file=key, queue_old_seconds=1e12)
+    service = serve(sqlite_url, pseudonym_key_file=key, snapshot_max_age_seconds=1e12)
     view = put(service, queue(running=[LONG], waiting=[WIDE]))
     assert {"ada", "bob"}.isdisjoint(each["user"] for each in view["jobs"])
-    assert service.get("/v1/clusters/hill/snapshot", user="ada").json()["found"] == 1
+    assert service.get("/v1/clusters/hill/snapshot", user="ada").json()["matching"] == 1
     assert b"solve" not in service.worker.store.queues.read("hill")[1]
 
 
@@ -256,7 +256,7 @@ def test_a_queue_that_cannot_be_is_refused(live, body, field):
 
 
 def test_a_queue_may_have_so_many_jobs_and_no_more(serve, sqlite_url):
-    service = serve(sqlite_url, queue_jobs=1)
+    service = serve(sqlite_url, snapshot_max_jobs=1)
     answer = service.request("PUT", "/v1/clusters/hill/snapshot", json=queue(waiting=[WIDE, SMALL]))
     assert answer.status_code == 413
     assert answer.json()["error"] == "SnapshotTooLargeError"
@@ -264,10 +264,10 @@ def test_a_queue_may_have_so_many_jobs_and_no_more(serve, sqlite_url):
 
 @pytest.mark.usefixtures("real_process")
 def test_a_forecast_that_takes_too_long_leaves_the_queue_without_one(serve, sqlite_url):
-    service = serve(sqlite_url, queue_seconds=0.001)
+    service = serve(sqlite_url, snapshot_forecast_seconds=0.001)
     service.request("PUT", "/v1/clusters/hill/snapshot", json=queue(waiting=[WIDE]))
     service.wait_until(
-        lambda: service.get("/v1/clusters/hill/snapshot").json()["trouble"] is not None
+        lambda: service.get("/v1/clusters/hill/snapshot").json()["forecast_error"] is not None
     )
     assert service.get("/v1/clusters/hill/snapshot").json()["jobs"][0]["start_time"] is None
 
@@ -280,7 +280,9 @@ def test_a_process_of_its_own_plays_the_queue(live):
 def test_a_forecast_that_fails_leaves_the_service_well(live, monkeypatch):
     monkeypatch.setattr("service.worker.queue_keeper.play_pools", 1 / 2)
     live.request("PUT", "/v1/clusters/hill/snapshot", json=queue(waiting=[WIDE]))
-    live.wait_until(lambda: live.get("/v1/clusters/hill/snapshot").json()["trouble"] is not None)
+    live.wait_until(
+        lambda: live.get("/v1/clusters/hill/snapshot").json()["forecast_error"] is not None
+    )
     monkeypatch.undo()
     assert live.get("/health/ready").json()["status"] == "ready"
 
@@ -295,8 +297,8 @@ def test_a_job_that_was_held_and_starts_at_once_spoils_nobody_s_forecast(live):
     put(live, queue(waiting=[job("33", 1, 50, held=True), SMALL]))
     started = [{**job("33", 1, 50), "start_time": NOW + 30}, {**SMALL, "start_time": NOW + 30}]
     put(live, queue(60.0, running=started))
-    assert live.get("/v1/clusters/hill/snapshot").json()["trouble"] is None
-    assert live.metric("walltimed_job_wait_seconds_count", cluster="hill", kind="come") == 1
+    assert live.get("/v1/clusters/hill/snapshot").json()["forecast_error"] is None
+    assert live.metric("walltimed_job_wait_seconds_count", cluster="hill", kind="observed") == 1
 
 
 def test_what_if_says_of_a_request_that_is_too_short_that_it_holds_few_runs(live):
@@ -312,7 +314,7 @@ def test_what_if_says_of_a_request_that_is_too_short_that_it_holds_few_runs(live
     variants = [{"requested_walltime": walltime} for walltime in (600, 1400, 2400)]
     body = {"submission": submission, "variants": variants}
     answer = live.post("/v1/clusters/hill/what-if", body).json()
-    shares = [each["share_held"] for each in (answer["as_written"], *answer["variants"])]
+    shares = [each["share_within"] for each in (answer["as_written"], *answer["variants"])]
     assert max(shares[:3]) < 0.5, shares
     assert shares[3] > 0.9, shares
 
@@ -321,7 +323,7 @@ def test_every_worker_says_the_same_of_a_what_if_where_users_have_priorities(
     live, serve, sqlite_url
 ):
     put(live, queue(running=[LONG], waiting=[WIDE], policy="fcfs", order="psp"))
-    other = serve(sqlite_url, queue_old_seconds=1e12)
+    other = serve(sqlite_url, snapshot_max_age_seconds=1e12)
     other.wait_until(lambda: other.get("/v1/clusters/hill/snapshot").status_code == 200)
     body = {"submission": {"requested_walltime": 900, "user": "ada", "queue": "short"}}
     answers = [each.post("/v1/clusters/hill/what-if", body).json() for each in (live, other)]
@@ -332,7 +334,7 @@ def test_a_job_that_is_requeued_is_scored_by_what_was_forecast_since(live):
     put(live, queue(running=[LONG], waiting=[WIDE]))
     put(live, queue(60.0, running=[{**WIDE, "start_time": NOW + 30}]))
     again = put(live, queue(120.0, waiting=[WIDE]))
-    assert again["jobs"][0]["moved_since_arrival"] == 0
+    assert again["jobs"][0]["shift_since_arrival"] == 0
     put(live, queue(180.0, running=[{**WIDE, "start_time": NOW + 150}]))
     scores = live.get("/v1/waits", cluster="hill").json()["scores"]
     first = next(each for each in scores if each["queue"] is None and each["made"] == "arrival")
@@ -352,7 +354,7 @@ def test_jobs_that_leave_while_no_forecast_can_be_made_are_scored_all_the_same(l
         started = {**waiting[1], "start_time": NOW + 10}
         live.request("PUT", "/v1/clusters/hill/snapshot", json=queue(60.0, running=[started]))
         live.wait_until(
-            lambda: live.get("/v1/clusters/hill/snapshot").json()["trouble"] is not None
+            lambda: live.get("/v1/clusters/hill/snapshot").json()["forecast_error"] is not None
         )
     live.complete(
         run_of("31", cluster="hill", user="bob", start_time=NOW + 5, end_time=NOW + 9),
@@ -366,7 +368,7 @@ def test_jobs_that_leave_while_no_forecast_can_be_made_are_scored_all_the_same(l
 def test_a_queue_that_was_erased_and_came_again_is_known_to_every_worker(live, serve, sqlite_url):
     for now in (0.0, 60.0):
         put(live, queue(now, waiting=[WIDE]))
-    other = serve(sqlite_url, queue_old_seconds=1e12)
+    other = serve(sqlite_url, snapshot_max_age_seconds=1e12)
     other.wait_until(lambda: other.get("/v1/clusters/hill/snapshot").status_code == 200)
     snapshot = QueueSnapshot(
         cluster="hill",
@@ -379,7 +381,9 @@ def test_a_queue_that_was_erased_and_came_again_is_known_to_every_worker(live, s
     with live.worker.store.queues._database.writing() as connection:
         connection.execute(queues_table.delete())
     assert live.worker.store.queues.replace("hill", 1, packed(newer), received_at=NOW + 120)
-    other.wait_until(lambda: other.get("/v1/clusters/hill/snapshot").json().get("found") == 0, 10.0)
+    other.wait_until(
+        lambda: other.get("/v1/clusters/hill/snapshot").json().get("matching") == 0, 10.0
+    )
 
 
 @pytest.mark.parametrize("cluster", ["hill/east", "a b", "höhe", "x/jobs"])

@@ -37,7 +37,7 @@ def names(service, *clusters, **site):
         release="1.2.3",
         now=NOW,
         site=SiteDiagnostics(**site),
-        queue_old_seconds=600,
+        snapshot_max_age_seconds=600,
     )
     return [(each.name, each.cluster) for each in found]
 

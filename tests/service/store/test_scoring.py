@@ -66,8 +66,8 @@ def test_the_interval_of_every_method_that_was_asked_is_scored_beside_what_was_a
         )
         store.write([reported(run)])
     least_cost, max_usage = store.scores.of_methods("default")
-    assert (least_cost.coverage, least_cost.asked_coverage) == (0.5, pytest.approx(0.85))
-    assert (max_usage.coverage, max_usage.asked_coverage) == (None, None)
+    assert (least_cost.coverage, least_cost.nominal_coverage) == (0.5, pytest.approx(0.85))
+    assert (max_usage.coverage, max_usage.nominal_coverage) == (None, None)
 
 
 def test_recent_scores_are_over_the_thousand_jobs_that_ended_last(store):
@@ -353,13 +353,13 @@ def test_days_are_counted_back_from_the_newest(store):
     assert store.scores.daily("another", "day", days=5) == []
 
 
-def test_asked_coverage_stands_beside_the_share_that_held(store):
+def test_nominal_coverage_stands_beside_the_share_that_held(store):
     end(store, "1", day=3, runtime=600.0, interval=between(600.0, 700.0))
     end(store, "2", day=3, runtime=600.0, interval=between(100.0, 200.0))
     end(store, "3", day=3, runtime=600.0)
     (score,) = store.scores.daily("default", "day", days=1)
     assert (score.jobs, score.intervals, score.coverage) == (3, 2, 0.5)
-    assert score.asked_coverage == pytest.approx(0.9)
+    assert score.nominal_coverage == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ class Reporting:
             cluster=query.cluster,
             since=0.0,
             until=1.0,
-            looked_at=self._users,
+            runs_read=self._users,
             is_whole=True,
             everybody=RequestSumsAnswer(**sums, runs=self._users, excess_wait_hours=None),
             users=[each] * min(self._users, query.limit),
