@@ -132,7 +132,20 @@ def test_queue_tells_one_job_at_length(call):
 def test_report_tells_hours_and_a_request_that_would_do(call):
     code, told, _ = call("report", "--user", "ada")
     assert code == 0
-    heads = "JOB RUNS REQ h USED h % WAIT h EXCESS USUAL SUGGESTED".split()
+    heads = [
+        "JOB",
+        "RUNS",
+        "REQ",
+        "h",
+        "USED",
+        "h",
+        "%",
+        "WAIT",
+        "h",
+        "EXCESS",
+        "USUAL",
+        "SUGGESTED",
+    ]
     assert told.splitlines()[2].split() == heads
     row = told.splitlines()[3].split()
     assert row[:2] == ["solve", "300"]
