@@ -95,7 +95,7 @@ def seconds_of_cycle(nodes: int, waiting: int) -> float:
         {
             "submit": submit, "processors": sizes, "nodes": sizes, "runtime": limits,
             "request": limits, "limit": limits, "partition": nothing, "user": nothing,
-            "account": nothing, "base": nothing.astype(float),
+            "account": nothing, "fixed_score": nothing.astype(float),
         },
         groups=[NodeGroup(nodes, cpus=1)],
         partitions=[PartitionNodes(1, exclusive=True, members=range(nodes))],

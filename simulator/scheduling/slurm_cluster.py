@@ -46,7 +46,7 @@ def empty_cluster(workload: Workload, semantics: Semantics) -> SlurmState:
         "partition": partitions,
         "user": numbered(workload.trace.user),
         "account": numbered(workload.trace.group),
-        "base": _base(workload, rules, cluster, partitions),
+        "fixed_score": _fixed_scores(workload, rules, cluster, partitions),
     }
     return new_slurm_state(
         columns,
@@ -117,7 +117,7 @@ def numbered(names: Integers) -> Integers:
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
-def _base(
+def _fixed_scores(
     workload: Workload, rules: SlurmRules, cluster: SlurmCluster, partitions: Integers
 ) -> Reals:
     """Return the factors of priorities that do not change: size and partition."""

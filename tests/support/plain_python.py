@@ -12,18 +12,29 @@ from workloads import log_of, starts_of
 from predictors.jobs import Submission
 from predictors.registry import PREDICTORS, create
 from simulator.engine.policies import POLICIES
+from simulator.scheduling.semantics import SLURM
+from simulator.scheduling.slurm_rules import MULTIFACTOR, SlurmRules
 from simulator.traces.completions import completions
+
+TWIN = SlurmRules(
+    priority_type=MULTIFACTOR,
+    priority_weight_age=100,
+    priority_weight_fair_share=100,
+    priority_calc_period=5,
+    bf_interval=3,
+)
 
 JOBS = [(3 * job, 1 + job % 4, 4 + 7 * job % 40, 10 + 9 * job % 60) for job in range(40)]
 
 
 def schedules() -> Mapping[str, list[int]]:
     """Return the starts of jobs under each policy, and under both orders of events."""
-    return {
+    starts = {
         f"{policy} {events}": starts_of(JOBS, 4, policy=policy, events=events)
         for policy in POLICIES
         for events in ("batch", "sequential")
     }
+    return starts | {SLURM: starts_of(JOBS, 4, policy=SLURM, slurm=TWIN)}
 
 
 def predictions() -> Mapping[str, float]:

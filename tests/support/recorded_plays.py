@@ -68,7 +68,7 @@ def twin_of(play: Play, rules: SlurmRules = RULES) -> SlurmState:
         "partition": np.zeros(len(play.submit), np.int64),
         "user": np.zeros(len(play.submit), np.int64),
         "account": np.zeros(len(play.submit), np.int64),
-        "base": np.zeros(len(play.submit)),
+        "fixed_score": np.zeros(len(play.submit)),
     }
     state = new_slurm_state(
         columns,

@@ -37,7 +37,7 @@ def compute(state: SlurmState) -> None:
 def set_score(state: SlurmState, number: int) -> None:
     """Compute the priority of a job now (``_get_priority_internal``)."""
     rules, job = state.rules[0], state.jobs[number]
-    score = job.base
+    score = job.fixed_score
     if rules.weight_age:
         age = min(1.0, (state.clock[0].now - job.submit) / rules.priority_max_age)
         score += rules.weight_age * age

@@ -44,7 +44,7 @@ JOB = _record(
     partition=np.int64,
     user=np.int64,
     account=np.int64,
-    base=np.float64,  # the part of its priority that does not change
+    fixed_score=np.float64,  # the part of its priority that does not change
     score=np.int64,  # its priority
     place=np.int64,  # its place among the running jobs' sets of nodes
 )
@@ -235,8 +235,8 @@ def new_slurm_state(
 
     Args:
         columns: ``submit``, ``processors``, ``runtime``, ``request``, ``nodes``, ``limit``,
-            ``partition``, ``user``, ``account`` and ``base`` of the jobs, in the order of their
-            submission.
+            ``partition``, ``user``, ``account`` and ``fixed_score`` of the jobs, in the order of
+            their submission.
         groups: the nodes.
         partitions: the partitions.
         rules: a number for each field of ``RULES``, except ``nodes`` and ``by_node``.
@@ -246,7 +246,7 @@ def new_slurm_state(
         jobs[name] = column
     for name in ("estimate", "start", "promise", "nodes_since", "place"):
         jobs[name] = UNKNOWN
-    jobs["score"] = jobs["base"].astype(np.int64)
+    jobs["score"] = jobs["fixed_score"].astype(np.int64)
     cpus = np.repeat([each.cpus for each in groups], [each.nodes for each in groups])
     weights = np.repeat([each.weight for each in groups], [each.nodes for each in groups])
     by_node = (
