@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,7 +167,7 @@ def run(
                 progress.advance(task)
     except StudyError as error:
         raise CommandError(str(error), ExitCode.USAGE) from error
-    text = study.report(played)
+    text = _first_jobs(study, common.limit) + study.report(played)
     if common.as_json:
         records = study.records(played)
         found = records if isinstance(records, dict) else {"records": records}
@@ -179,6 +179,15 @@ def run(
             common.output, f"walltimed experiment {name}", f"{study.title}\n\n{text}", played
         )
         err.print(f"The report is {common.output / 'index.html'}.", soft_wrap=True, markup=False)
+
+
+def _first_jobs(study: "Study", limit: int | None) -> str:
+    """Say that only the first jobs were played; empty where it was everything."""
+    from simulator.studies.study import Takes
+
+    if limit is None or study.takes is Takes.NOTHING:
+        return ""
+    return f"Of each log (and year), the first {limit:,} jobs.\n\n"
 
 
 def make_exhibits(
@@ -281,7 +290,9 @@ def write_exhibits(
         made = 0
         for each in wanted:
             try:
-                exhibit = study.exhibits[each](sources)
+                made_again = study.exhibits[each](sources)
+                first = _first_jobs(study, sources.limit).replace("\n\n", "\n")
+                exhibit = replace(made_again, remark=made_again.remark + first)
             except (StudyError, FileNotFoundError) as error:
                 err.print(sentence(error), soft_wrap=True, markup=False)
                 continue

@@ -1,6 +1,8 @@
 """Durations, shares and counts as people say them."""
 
+from collections.abc import Sequence
 from math import inf
+from textwrap import fill
 from typing import NamedTuple
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -122,3 +124,13 @@ def big(number: float) -> str:
 def counted(number: int, thing: str) -> str:
     """Such as ``1 job`` or ``2,400 jobs``."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Such as ``a, b and c``; empty without parts."""
+    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
+
+
+def paragraph(*sentences: str) -> str:
+    """Sentences one after another, in lines as wide as the tables of studies; no empty sentence."""
+    return fill(" ".join(filter(None, sentences)), 99, break_on_hyphens=False)

@@ -31,8 +31,8 @@ class Simulation:
         semantics: the rules.
         estimates: as ``Estimates.named`` reads them.
         processors: of the machine, if not as the header says.
-        limit: only the first ``limit`` jobs of the log that can be simulated.
         year: only jobs submitted in this calendar year (UTC).
+        limit: only the first ``limit`` jobs of the log, or of the year, that can be simulated.
         days: only this number of days in a row, those whose work comes nearest to ``load``.
         load: work as a multiple of what the machine can do in these days.
         least_processors: only jobs that take at least this number.
@@ -52,9 +52,11 @@ class Simulation:
 
     def jobs(self) -> Trace:
         """The jobs of the log that are meant, as they were read."""
-        trace = first_jobs(_log(self.trace), self.limit, processors=self.processors)
-        trace = trace.select(trace.processors >= self.least_processors)
-        return trace if self.year is None else trace.select(_years(trace) == self.year)
+        trace = _log(self.trace)
+        if self.year is not None:
+            trace = trace.select(_years(trace) == self.year)
+        trace = first_jobs(trace, self.limit, processors=self.processors)
+        return trace.select(trace.processors >= self.least_processors)
 
     def workload(self) -> Workload:
         """The jobs that are simulated.

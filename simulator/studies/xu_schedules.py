@@ -9,7 +9,6 @@ from simulator.replay.method_spec import MethodSpec
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.comparison import Outcome, outcome
 from simulator.reports.exhibit import Exhibit, Panel, Series
-from simulator.reports.tables import text_table
 from simulator.scheduling.estimates import REQUESTED, Estimates
 from simulator.scheduling.measures import Measures
 from simulator.scheduling.semantics import Semantics
@@ -17,6 +16,7 @@ from simulator.scheduling.workload import prepare, with_requests
 from simulator.studies.simulations import Results, Simulation
 from simulator.studies.study import ExhibitInput, Played, Study, Takes
 from simulator.studies.xu.published import tuned_predictions
+from simulator.studies.xu.schedule_lines import AS_PYSS_SUFFIX, Line, sentences, tables_of
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions
 
@@ -37,32 +37,6 @@ AS_PYSS = ("requested", TUNED, "knn", "last-two")
 
 LOGS_KEPT = 4
 """A process keeps the predictions that it made last: they take longer than a simulation."""
-
-NOTES = """\
-Gains in percent over the requests under the same policy; use is the machine's utilisation. The
-paper's tables 5 and 6 did not survive in our copy; its text says that predicted times reduce
-average wait and bounded slowdown on all four logs under both policies, the slowdown more than the
-wait, on SDSC04 by more than 60%, and that EASY-SJBF is below EASY. Of its logs SDSC02 is missing
-here. knn-tuned is predicted as the paper does (walltimed experiment xu), from the
-log's own ends; the other methods learn from the ends that the simulation makes. Events are in the
-order of pyss, which the paper used.
-
-First block, as we would do it: a prediction stands beside the request, a job that outlives it goes
-on, and its estimate is doubled. EASY-SJBF is below EASY in nearly every line, as in the paper.
-Predicted times reduce slowdowns, but nowhere by 60%, which exact run times do not reach either.
-On HPC2N05 next to nothing is gained in waits, with exact run times neither: two thirds of all
-waiting fall in four of the 53 weeks, more than a third of it on one user's jobs, while the machine
-is half idle over the year; in such a flood somebody waits whatever is backfilled.
-
-Second block, as pyss plays it: the prediction is written into the log in the place of the request.
-pyss takes the longer of run time and estimate for the estimate and the shorter for the run time
-(_job_input_to_job in its base/prototype.py), so a job that is predicted too short ends at its
-prediction, and the rest of its work vanishes: use falls with it. That this is what the paper
-measured is our inference: it says no more than that predictions were used as estimates in pyss.
-Beside a gain look at the use: what it lost against the requests is work that was not done.
-"""
-
-HEADS = ("log, policy", "estimates", "AVEwait", "gain", "AVEbsld", "gain", "outlived", "use")
 
 
 class LogSimulation(NamedTuple):
@@ -86,8 +60,8 @@ def parts(paths: Sequence[Path], limit: int | None) -> list[LogSimulation]:
                 semantics=Semantics(policy=policy, events="sequential"),
                 estimates=estimates,
                 limit=limit,
-                year=None if limit else year,
-                group=f"{name}, {policy}" + (", as pyss" if as_pyss else ""),
+                year=year,
+                group=f"{name}, {policy}" + (AS_PYSS_SUFFIX if as_pyss else ""),
             ),
             as_pyss,
         )
@@ -136,35 +110,32 @@ def predictions(
     return dict(zip(jobs.job.tolist(), predicted.tolist(), strict=True))
 
 
-def tables(played: Played) -> str:
-    """A table of each block."""
+def lines_of(played: Played) -> list[Line]:
+    """The lines of both blocks."""
     results = results_of(played)
-    blocks: dict[bool, list[tuple[str, ...]]] = {False: [], True: []}
-    for group in results.groups():
-        outcomes = results.of(group)
-        base = outcomes[REQUESTED]
-        blocks[group.endswith("as pyss")] += [
-            _line(group, estimates, each, base) for estimates, each in outcomes.items()
-        ]
-    return "\n".join(text_table(HEADS, lines) for lines in blocks.values())
+    return [
+        _line(group, estimates, each.measures, results.of(group)[REQUESTED].measures)
+        for group in results.groups()
+        for estimates, each in results.of(group).items()
+    ]
+
+
+def _line(group: str, estimates: str, found: Measures, base: Measures) -> Line:
+    return Line(
+        group=group,
+        estimates=estimates,
+        wait=found.wait,
+        wait_gain=round(100 * (1 - found.wait / max(base.wait, 1e-9)), 1),
+        slowdown=round(found.bounded_slowdown, 2),
+        slowdown_gain=round(100 * (1 - found.bounded_slowdown / base.bounded_slowdown), 1),
+        outlived=100 * found.corrected,
+        use=round(100 * found.utilisation, 1),
+    )
 
 
 def results_of(played: Played) -> Results:
     """The outcomes by run."""
     return Results([(part.run, each) for part, each in played])
-
-
-def _line(group: str, estimates: str, each: Outcome, base: Outcome) -> tuple[str, ...]:
-    return (
-        group,
-        estimates,
-        f"{each.measures.wait:,.0f}",
-        f"{100 * (1 - each.measures.wait / max(base.measures.wait, 1e-9)):+.1f}",
-        f"{each.measures.bounded_slowdown:,.2f}",
-        f"{100 * (1 - each.measures.bounded_slowdown / base.measures.bounded_slowdown):+.1f}",
-        f"{each.measures.corrected:.1%}",
-        f"{each.measures.utilisation:.1%}",
-    )
 
 
 def table_5(sources: ExhibitInput) -> Exhibit:
@@ -188,7 +159,7 @@ def _table(
         ("A prediction stands beside the request", ESTIMATES, False),
         ("As pyss plays a log whose requests are predictions", AS_PYSS, True),
     ):
-        groups = [group for group in results.groups() if group.endswith("as pyss") == as_pyss]
+        groups = [group for group in results.groups() if group.endswith(AS_PYSS_SUFFIX) == as_pyss]
         series = [
             Series(name, [measure(results.of(group)[name].measures) for group in groups])
             for name in names
@@ -196,7 +167,7 @@ def _table(
         panels.append(
             Panel(
                 title=heading,
-                places=[group.removesuffix(", as pyss") for group in groups],
+                places=[group.removesuffix(AS_PYSS_SUFFIX) for group in groups],
                 series=series,
                 along="log, policy",
                 value=value,
@@ -215,8 +186,8 @@ STUDY = Study(
     logs=tuple(dict.fromkeys(log for _, log, _ in LOGS)),
     runs=parts,
     play=play,
-    tables=tables,
-    notes=lambda _: NOTES,
+    tables=lambda played: tables_of(lines_of(played)),
+    notes=lambda played: sentences(lines_of(played)),
     records=lambda played: {"title": TITLE, "simulations": results_of(played).records()},
     exhibits={"table 5": table_5, "table 6": table_6},
 )

@@ -14,6 +14,7 @@ from simulator.studies.rocchetti.rocchetti_findings import (
     counted,
     whole_orders,
 )
+from simulator.studies.rocchetti.rocchetti_sentences import sentences
 from simulator.studies.rocchetti.stretches import (
     CURIE,
     LOGS,
@@ -104,37 +105,21 @@ def pictures(directory: Path, played: Played) -> Iterator[str]:
         yield write_exhibit(exhibit, directory / f"rocchetti-{name.replace(' ', '-')}.png")
 
 
-NOTES = """\
-The paper plays "a representative subset" of each log, which it does not name, on 4,096 cores, and
-does not say whether its Slurm backfilled. Ours are all distinct stretches of 8 to 16 days whose
-jobs of 2 to 4,096 cores come nearest to 1.1 to 2.0 times what these cores can do in them. They
-overlap, so that the intervals (bootstrap over stretches) are narrower than they should be. Aging
-goes by the request, also where estimates are exact.
+def notes(played: Played) -> str:
+    """What follows from the stretches that were played."""
+    results = Results(played)
+    logs = [log for log in LOGS if any(g.startswith(f"{log}, ") for g in results.groups())]
+    return sentences(
+        {log: {policy: stretches_of(results, log, policy) for policy in POLICIES} for log in logs}
+    )
 
-PSP below FCFS: reproduced, in 16 of 18 stretches, with and without backfilling.
-
-Aging below PSP: not reproduced under EASY with requests (7 of 18, and the ratio's interval holds
-1); reproduced without backfilling (15 of 18, and aging is below FCFS in all). Long waits do not
-rescue it under EASY: of the four stretches whose FCFS waits exceed 3,000 minutes it fails in two.
-Aging grows with wait over request, so that under EASY it serves the short jobs that backfilling
-serves already, and the long ones pay.
-
-Without backfilling exact estimates change nothing: the order of the queue does not use them. The
-paper's waits hardly depend on them without aging either (4,569 and 4,609; 3,785 and 3,706), so its
-scheduler may not have backfilled; with aging they do (2,617 and 2,336), which we cannot explain.
-
-Makespan: the paper says that it grows with PSP and again with aging. That is contradicted: with
-requests the two together occur in none of 18 stretches, with or without backfilling, and PSP makes
-it shorter by 4 to 5 %. The paper's own Table 6 has its least makespan in scenario 2, with PSP,
-where its text speaks of FCFS with real estimates.
-"""
 
 STUDY = scheduling_study(
     "Six scenarios of priorities by accuracy (Rocchetti et al. 2017)",
     (LOGS[CURIE].pattern,),
     scenario_runs,
     tables,
-    notes=lambda _: NOTES,
+    notes=notes,
     exhibits=EXHIBITS,
     pictures=pictures,
 )

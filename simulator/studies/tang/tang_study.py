@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulator.reports.exhibit_pictures import write_exhibit
 from simulator.reports.tables import text_table
@@ -21,12 +20,11 @@ from simulator.studies.tang.tang_accuracy import (
 from simulator.studies.tang.tang_gains import simulated, simulated_figures
 from simulator.studies.tang.tang_paper import GAINS
 from simulator.studies.tang.tang_requests import figure_1, figure_2, table_1, table_2
+from simulator.studies.tang.tang_sentences import Gains, gains_of, sentences
 from simulator.studies.tang.tang_simulations import (
     INTREPID,
     LOGS,
     MEASURES,
-    PERCENTILES,
-    Months,
     MonthSimulation,
     Readings,
     month_runs,
@@ -37,8 +35,6 @@ HEADS = (
     "outlived",
 )  # fmt: skip
 
-COMPARED = (*PERCENTILES, "exact")
-
 
 def runs(paths: Sequence[Path], limit: int | None, **options: Any) -> Sequence[MonthSimulation]:
     """Two logs x two orders x two adjustments x (requests, three percentiles, exact)."""
@@ -48,34 +44,36 @@ def runs(paths: Sequence[Path], limit: int | None, **options: Any) -> Sequence[M
 
 def tables(played: Played) -> str:
     """Gains over all, then month by month."""
-    found: dict[str, dict[str, Months]] = {}
-    for run, months in played:
-        found.setdefault(run.group, {})[run.estimates] = months
-    overall = []
-    monthly: dict[str, list[tuple[str, ...]]] = {}
-    for group, outcomes in found.items():
-        log, rules = group.split(", ", 1)
-        for label in COMPARED:
-            gains = outcomes[label].gains(outcomes["requested"])
-            paper = GAINS[rules].get(label, ()) if log == INTREPID else ()
-            overall.append(
-                (
-                    group,
-                    label,
-                    *(_mean(gain) for gain in gains),
-                    _paper(paper),
-                    f"{outcomes[label].outlived:.1%}",
-                )
-            )
-            monthly.setdefault(log, []).append((group, label, *map(_percent, gains[0])))
-    parts = [_rules(played[0][0]), text_table(HEADS, overall)]
-    for log, lines in monthly.items():
+    gains = gains_of(played)
+    parts = [_rules(played[0][0]), text_table(HEADS, list(map(_line, gains)))]
+    for log in dict.fromkeys(each.log for each in gains):
+        lines = [
+            (each.group, each.estimates, *(_number(gain, 0) for gain in each.months))
+            for each in gains
+            if each.log == log
+        ]
         months = [f"m{month}" for month in range(1, len(lines[0]) - 1)]
         parts += [
             f"Gain in wait by month, in percent, {log}:\n",
             text_table((*HEADS[:2], *months), lines),
         ]
     return "\n".join(parts)
+
+
+def _line(each: Gains) -> tuple[str, ...]:
+    paper = GAINS[each.rules].get(each.estimates, ()) if each.log == INTREPID else ()
+    return (
+        each.group,
+        each.estimates,
+        *(_number(gain, 1) for gain in each.means),
+        _paper(paper),
+        f"{each.outlived:.1f}%",
+    )
+
+
+def notes(played: Played) -> str:
+    """What follows from the gains."""
+    return sentences(played[0][0], gains_of(played))
 
 
 def _rules(run: MonthSimulation) -> str:
@@ -112,15 +110,9 @@ def pictures(directory: Path, played: Played) -> Iterator[str]:
         yield write_exhibit(exhibit, directory / f"tang-figure-{number}.png")
 
 
-def _mean(gains: NDArray[np.float64]) -> str:
-    """Mean gain over the months with waits, as text."""
-    with_waits = gains[np.isfinite(gains)]
-    return f"{with_waits.mean():+.1f}" if len(with_waits) else "-"
-
-
-def _percent(gain: float) -> str:
-    """Gain of one month as text; ``-`` without waits."""
-    return f"{gain:+.0f}" if np.isfinite(gain) else "-"
+def _number(gain: float, digits: int) -> str:
+    """A gain as text; ``-`` without waits."""
+    return f"{gain:+.{digits}f}" if np.isfinite(gain) else "-"
 
 
 def _paper(gains: Sequence[float | None]) -> str:
@@ -128,30 +120,6 @@ def _paper(gains: Sequence[float | None]) -> str:
         return "- / - / -"
     return " / ".join("-" if gain is None else f"{gain:g}" for gain in gains)
 
-
-NOTES = """\
-Gains in percent over the unadjusted requests under the same order: wait, slowdown, weighted wait
-(Eq 4) with P by the request as Eq 5 has it, and the same with P by the adjusted request, as the
-scheduler computes it; averages of the log's months, as the paper's; positive is better. exact is
-what perfect estimates would gain. The paper's log of Intrepid is another one, July 2010 to June
-2011; published are only January to September 2009, and without projects, so that the triple key is
-user and walltime here. The paper's simulator allocates partitions of the Blue Gene; ours counts
-processors. Months begin anew as in the paper, with estimates from the history as it was logged;
---in-one-piece plays the log as a whole, which changes little. The threshold and the minimum of
-jobs are rules that the paper makes in its sections 4.2.3 and 4.2.5 and does not name in section
-6.1: --lower-bound 0 and --min-jobs 1 are without them.
-
-As in the paper, selective adjustment gains more than regular, for every percentile, order and log
-in the wait, and FCFS gains with it in nearly every month. Without the threshold it gains more
-(WFP, p85, wait: 11.6 instead of 7.7 %; the paper has 22). Unlike there, WFP gains nothing from
-regular adjustment, and the weighted wait gets worse. Without the threshold the latter hangs on the
-reading of P: under regular WFP p85 it loses 10.6 % by the request and gains 4.0 % by the adjusted
-request. Two things are behind it, on Intrepid. There is less to gain: in regular use even exact
-run times save 11 % of the waits under WFP and 2 % under FCFS, while one job in ten outlives the
-85th percentile and holds up those that were planned behind it. And the weight is in few hands: P
-grows with the cube of the wait and with the size, so that a few of the widest jobs hold most of
-it, and these are passed by narrow jobs in the wider windows of selective adjustment.
-"""
 
 EXHIBITS: Exhibits = {
     "table 1": table_1,
@@ -177,7 +145,7 @@ STUDY = Study(
     runs=runs,
     play=MonthSimulation.play,
     tables=tables,
-    notes=lambda _: NOTES,
+    notes=notes,
     records=records,
     pictures=pictures,
     exhibits=EXHIBITS,

@@ -20,7 +20,7 @@ from predictors.methods.last_two import LastTwo
 from predictors.tuning.plan import TuningPlan
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.tables import text_table
-from simulator.studies.study import LogPart, StudyError, log_parts
+from simulator.studies.study import LogPart, StudyError, log_parts, runs_of
 from simulator.studies.xu.retuning import Retuning, submitted_after
 
 PUBLISHED = TuningPlan(history=3_000, training=1_500, test=1_000)
@@ -108,8 +108,9 @@ def parts(
 
 
 def jobs_of(part: LogPart) -> list[Completion]:
-    """The jobs of the part's log that can be learned from."""
-    return [run for run in part.runs() if _in_year(run, part.options.year)]
+    """The first jobs of the part's year that can be learned from."""
+    chosen = [run for run in runs_of(part.trace) if _in_year(run, part.options.year)]
+    return chosen[: part.limit]
 
 
 def _in_year(run: Completion, year: int | None) -> bool:
@@ -240,13 +241,3 @@ def published_tables(found: PublishedComparison, plan: TuningPlan) -> str:
             ),
         ]
     )
-
-
-PAPER = """\
-The paper (its Tables 3 and 4 did not survive in our copy; its text remains): against Tran &
-Wolters' hybrid predictor the mean absolute error falls by 43% on HPC2N04 and by 77% on HPC2N05, at
-a similar, slightly higher, share of underestimated jobs; SDSC04 has relatively large errors; 80% of
-the errors of 9,000 jobs of HPC2N04 are below 1,000 s (Fig. 2); the error rises with the number of
-jobs, with jumps (Fig. 3). Tran & Wolters' predictor is not built here, so the two percentages can
-be neither confirmed nor denied: they are relative to a baseline that nothing above has.
-"""
