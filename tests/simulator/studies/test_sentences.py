@@ -110,6 +110,11 @@ def test_verdicts_over_stretches_are_those_of_the_table(reports):
     stretches_follow(*reports["rocchetti"])
 
 
+def test_kept_verdicts_over_stretches_are_those_of_the_kept_table():
+    text = (RESULTS / "rocchetti.txt").read_text("utf-8")
+    stretches_follow(text.partition("Gaia: missing")[0], text)
+
+
 def test_what_is_said_of_tuned_knn_follows_from_its_numbers():
     rising = PublishedComparison(
         jobs=9, rounds=1,
