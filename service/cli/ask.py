@@ -125,7 +125,7 @@ def line(name: str, text: str) -> None:
 
 def range_of(variant: dict[str, Any]) -> str:
     """Return the interval of the predicted runtime as text, empty if there is none."""
-    interval = variant["walltime_interval"]
+    interval = variant["interval"]
     if interval is None:
         return ""
     share = round(100 * interval["coverage"])

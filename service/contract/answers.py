@@ -11,17 +11,23 @@ class BasisAnswer:
     """The basis of a prediction."""
 
     jobs: Annotated[int, Field(description="Number of past jobs used.")]
-    reason: Annotated[str, Field(description="One word, such as history or cold-start.")]
+    reason: Annotated[
+        str,
+        Field(
+            description="history: runs of the user; others: the user has none, so runs of other "
+            "users; cold-start: none, so the request; young-cluster, too-few-jobs, failure."
+        ),
+    ]
 
 
 @dataclass(slots=True)
 class IntervalAnswer:
-    """Bounds in seconds that hold the runtime with probability `coverage`."""
+    """Bounds that contain a runtime or a time with probability `coverage`."""
 
     lower: float
     upper: float
     coverage: Annotated[
-        float, Field(description="Share of runtimes that the interval is meant to hold.")
+        float, Field(description="Share of runtimes or times that the interval is meant to hold.")
     ]
 
 
@@ -40,17 +46,29 @@ class PastRunAnswer:
 class PredictionAnswer:
     """Prediction of a job's runtime, in seconds."""
 
-    predicted_walltime: float
+    predicted_walltime: Annotated[
+        float,
+        Field(
+            description="Planned runtime, for the scheduler: chosen so that few jobs outlive it. "
+            "Within `interval`, and at most the request."
+        ),
+    ]
     requested_walltime: float
     method: Annotated[str, Field(description="The method that gave the answer.")]
     basis: BasisAnswer
     interval: Annotated[
         IntervalAnswer | None,
-        Field(description="Range that holds the runtime; null where the method gives none."),
+        Field(
+            description="Range of the runtime, widened to contain `likely` and "
+            "`predicted_walltime`; null where the method gives none."
+        ),
     ]
-    median: Annotated[
+    likely: Annotated[
         float | None,
-        Field(description="Jobs like this one end as often before it as after; null as interval."),
+        Field(
+            description="Median: jobs like this one end as often before it as after; null where "
+            "the method gives none, and without any history."
+        ),
     ]
     explanation: Annotated[
         list[PastRunAnswer] | None,

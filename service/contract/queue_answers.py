@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from service.contract.answers import BasisAnswer, IntervalAnswer, PastRunAnswer
+from service.live_queue.snapshot import NoInterval
 
 
 @dataclass(slots=True)
@@ -45,10 +46,9 @@ class QueueHeadAnswer:
 
     cluster: str
     taken_at: Annotated[float, Field(description="When the resource manager showed it.")]
-    forecast_at: Annotated[
-        float | None,
-        Field(description="`taken_at` of the queue that was forecast last; null before the first."),
-    ]
+    forecast_at: float | None
+    forecast_age: float | None
+    no_interval: NoInterval | None
     is_old: Annotated[bool, Field(description="Whether a newer queue is overdue.")]
     forecast_error: Annotated[
         str | None, Field(description="Why the last forecast could not be made, in a sentence.")
@@ -93,7 +93,13 @@ class LiveJobAnswer:
     position: Annotated[
         int | None, Field(description="Place among the jobs that wait for the same processors.")
     ]
-    predicted_walltime: Annotated[float | None, Field(description="As it was last predicted.")]
+    predicted_walltime: Annotated[
+        float | None, Field(description="Planned runtime, as it was last predicted.")
+    ]
+    basis: Annotated[
+        BasisAnswer | None,
+        Field(description="Basis of `predicted_walltime`; null where the caller has predicted it."),
+    ]
     start_time: Annotated[
         float | None, Field(description="Of a running job its start, else forecast.")
     ]
@@ -151,6 +157,9 @@ class LiveJobDetailAnswer:
 
     cluster: str
     taken_at: float
+    forecast_at: float | None
+    forecast_age: float | None
+    no_interval: NoInterval | None
     is_old: bool
     job: Annotated[LiveJobAnswer, Field(description="The job, as in the queue.")]
     forecasts: Annotated[
@@ -158,8 +167,8 @@ class LiveJobDetailAnswer:
         Field(description="The first, the last, and those that moved between them; oldest first."),
     ]
     method: str
-    walltime_interval: IntervalAnswer | None
-    median: float | None
+    likely: float | None
+    interval: IntervalAnswer | None
     basis: BasisAnswer
     explanation: Annotated[
         list[PastRunAnswer] | None, Field(description="Runs of the same user that weigh most.")
@@ -174,7 +183,8 @@ class WhatIfVariantAnswer:
     requested_processors: int
     queue: str | None
     predicted_walltime: float
-    walltime_interval: IntervalAnswer | None
+    likely: float | None
+    interval: IntervalAnswer | None
     share_within: Annotated[
         float | None, Field(description="Share of the like runs that end within this request.")
     ]
@@ -201,9 +211,11 @@ class WhatIfAnswer:
     cluster: str
     now: float
     taken_at: Annotated[float | None, Field(description="Of the queue; null if there is none.")]
+    forecast_at: float | None
+    forecast_age: float | None
+    no_interval: NoInterval | None
     is_old: bool
     method: str
-    median: float | None
     basis: BasisAnswer
     explanation: Annotated[
         list[PastRunAnswer] | None,
@@ -237,6 +249,10 @@ class JobForecastAnswer:
 
     job_id: Annotated[str | int, Field(description="As it was sent.")]
     state: Literal["running", "waiting"]
+    basis: Annotated[
+        BasisAnswer | None,
+        Field(description="Basis of its prediction; null where the caller has predicted it."),
+    ]
     predicted_walltime: Annotated[
         float, Field(description="Runtime in the forecast, from start to end.")
     ]
@@ -261,6 +277,7 @@ class ForecastAnswer:
     now: float
     policy: str
     method: str
+    no_interval: NoInterval | None
     jobs: Annotated[
         list[JobForecastAnswer],
         Field(description="The running jobs, then the waiting jobs, in the order of the request."),

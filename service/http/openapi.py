@@ -39,14 +39,20 @@ SHARED: Mapping[str, str] = {
     "detail": "What is wrong, in a sentence.",
     "end_interval": "Range of the end; null where there is none.",
     "end_time": "End of the run, in Unix seconds.",
+    "forecast_age": "Seconds since `forecast_at`; null as that.",
+    "forecast_at": "`taken_at` of the queue that was forecast last; null before the first.",
+    "interval": "Range of the runtime, with `likely` and planned in it; null as `likely`.",
     "is_old": "Whether no newer queue has come for longer than it should take.",
     "job_id": "Id of the job in its resource manager, as text or as a whole number.",
+    "likely": "Median runtime of jobs like it; null where the method gives none.",
     "lower": "Lower end, which belongs to the range.",
-    "median": "Runtime that half of the jobs like it do not exceed; null where none is known.",
     "method": "Name of the method.",
+    "no_interval": "Why starts and ends have no intervals: too-few-runs (the errors of fewer than "
+    "20 predictions are known), no-samples (no futures were to be played, or the queue is too "
+    "long) or no-prediction (no prediction decides when a job ends). Null if they have.",
     "now": "The time that the answer is about, in Unix seconds.",
     "policy": "Scheduling policy.",
-    "predicted_walltime": "How long the job will run, in seconds; at most the request.",
+    "predicted_walltime": "Planned runtime, in seconds: so that few jobs outlive it.",
     "queue": "Slurm partition, PBS queue.",
     "requested_processors": "Number of processors that the job asks for.",
     "requested_walltime": "How long the job may run, in seconds; the hard limit.",
@@ -63,7 +69,6 @@ SHARED: Mapping[str, str] = {
     "upper": "Upper end.",
     "user": "Name of the user.",
     "wait": "From submission to start, in seconds.",
-    "walltime_interval": "Range that holds the runtime; null where the method gives none.",
 }
 """Meanings of fields that several bodies and answers have; all others are described in place."""
 

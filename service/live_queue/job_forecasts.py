@@ -10,10 +10,12 @@ import structlog
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from predictors.jobs import Basis
 from service.live_queue.playing import JobTimes, PoolForecast, PoolQueue
 from service.live_queue.snapshot import (
     JobState,
     LiveJob,
+    NoInterval,
     Pool,
     QueueSnapshot,
     RuntimeEstimate,
@@ -72,6 +74,7 @@ class JobForecast(Struct, kw_only=True, gc=False):
         before: forecast before the last one.
         position: place among the jobs that wait for the same processors, from 1.
         waits: whether the job waited when it was forecast last.
+        basis: of ``predicted``; None where the caller has predicted the job.
     """
 
     predicted: float
@@ -79,6 +82,7 @@ class JobForecast(Struct, kw_only=True, gc=False):
     before: ForecastPoint | None = None
     position: int | None = None
     waits: bool = True
+    basis: Basis | None = None
 
     @property
     def last(self) -> ForecastPoint | None:
@@ -146,6 +150,7 @@ class LiveQueue(Struct, kw_only=True):
         forecasts: by job id, of the jobs of the snapshot that was forecast last.
         left: jobs that waited when they were last seen, by job id. Whether they have run is open.
         trouble: reason why the queue could not be forecast, in a sentence.
+        no_interval: reason why the last forecast has no intervals; None if it has.
     """
 
     snapshot: QueueSnapshot
@@ -154,6 +159,7 @@ class LiveQueue(Struct, kw_only=True):
     forecasts: dict[str, JobForecast] = field(default_factory=dict)
     left: dict[str, LeftQueue] = field(default_factory=dict)
     trouble: str | None = None
+    no_interval: NoInterval | None = None
 
 
 _decode = msgspec.json.Decoder(LiveQueue).decode
@@ -217,6 +223,7 @@ def _continued(before: JobForecast | None, job: LiveJob, estimate: RuntimeEstima
         points=list(before.points) if before else [],
         before=before.before if before else None,
         waits=waits,
+        basis=estimate.basis,
     )
 
 
@@ -227,7 +234,7 @@ def running_point(
     return ForecastPoint(
         made_at=now,
         start=now if start_time is None else start_time,
-        end=now + float(played.running_ends.expected[row]),
+        end=_time(now, played.running_ends.expected[row]),
         end_interval=_interval(played.running_ends, row, now, played.coverage),
     )
 
@@ -236,8 +243,8 @@ def waiting_point(played: PoolForecast, row: int, now: float) -> ForecastPoint:
     """Return the forecast of a waiting job; ``row`` is its place among those of its pool."""
     return ForecastPoint(
         made_at=now,
-        start=now + float(played.starts.expected[row]),
-        end=now + float(played.ends.expected[row]),
+        start=_time(now, played.starts.expected[row]),
+        end=_time(now, played.ends.expected[row]),
         start_interval=_interval(played.starts, row, now, played.coverage),
         end_interval=_interval(played.ends, row, now, played.coverage),
     )
@@ -246,7 +253,12 @@ def waiting_point(played: PoolForecast, row: int, now: float) -> ForecastPoint:
 def _interval(times: JobTimes, row: int, now: float, coverage: float | None) -> TimeInterval | None:
     if times.lower is None or times.upper is None or coverage is None:
         return None
-    return TimeInterval(now + float(times.lower[row]), now + float(times.upper[row]), coverage)
+    return TimeInterval(_time(now, times.lower[row]), _time(now, times.upper[row]), coverage)
+
+
+def _time(now: float, seconds: float) -> float:
+    """Return the time to the millisecond, as a point and its interval are shown."""
+    return round(now + float(seconds), 3)
 
 
 def started_jobs(queue: LiveQueue, newer: QueueSnapshot) -> list[StartedJob]:

@@ -4,17 +4,20 @@ A pool is at least as large as what runs on it, and a job that can never fit is 
 that a resource manager shows is refused. The functions that play are called in another process.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.memory.error_ratios import ENOUGH_RATIOS
 from service.live_queue.snapshot import (
     JobState,
     LiveJob,
+    NoInterval,
     Pool,
     QueueSnapshot,
     RuntimeEstimate,
@@ -23,7 +26,7 @@ from service.live_queue.snapshot import (
 )
 from simulator.engine.state import whole_seconds
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast, running_runtime
-from simulator.scheduling.futures import QueueQuantiles, futures, nominal_coverage
+from simulator.scheduling.futures import Quantiles, QueueQuantiles, futures, nominal_coverage
 from simulator.scheduling.semantics import Semantics
 
 WORK = 60_000
@@ -83,6 +86,7 @@ class PoolForecast:
         ends: of the waiting jobs.
         running_ends: of the running jobs.
         coverage: probability that a range contains the time; None without ranges.
+        no_interval: reason why there are no ranges; None with ranges.
         nodes: places of the nodes of the waiting jobs, where the policy names nodes.
     """
 
@@ -90,6 +94,7 @@ class PoolForecast:
     ends: JobTimes
     running_ends: JobTimes
     coverage: float | None
+    no_interval: NoInterval | None
     nodes: Sequence[Sequence[int]] | None = None
 
 
@@ -103,6 +108,21 @@ def job_times(futures: Sequence[Seconds]) -> JobTimes:
 def range_coverage(futures: int) -> float | None:
     """Return the probability that one more future is in the range; None if there is only one."""
     return nominal_coverage(futures - 1) if futures > 1 else None
+
+
+def no_interval(futures: int, samples: int) -> NoInterval | None:
+    """Return why ``samples`` requested futures gave no ranges; None if they did."""
+    if futures > 1:
+        return None
+    return "too-few-runs" if samples else "no-samples"
+
+
+def first_no_interval(
+    pools: Sequence[PoolQueue], played: Sequence[PoolForecast]
+) -> NoInterval | None:
+    """Return why the jobs of some pool have no intervals; None if all have."""
+    reasons = [each.no_interval for pool, each in zip(pools, played, strict=True) if len(pool)]
+    return next((reason for reason in reasons if reason), None)
 
 
 def queue_columns(snapshot: QueueSnapshot, estimates: Sequence[RuntimeEstimate]) -> QueueColumns:
@@ -239,23 +259,35 @@ def play_pools(
         pools: jobs in them run for as long as predicted.
         rules: of the scheduler.
         ratios: recent ratios of runtime to prediction, ascending, for jobs without a ladder.
-        samples: number of other futures; none are played without ratios and ladders.
+        samples: number of other futures; none are played while too few errors are known.
     """
     semantics = scheduler_semantics(rules)
     return [_play(pool, semantics, ratios, samples) for pool in pools]
 
 
+def has_known_errors(ratios: Sequence[float], ladders: Iterable[Quantiles]) -> bool:
+    """Return whether enough is known of the errors of every job's prediction for intervals.
+
+    Args:
+        ratios: recent ratios of runtime to prediction, for jobs without a ladder.
+        ladders: runtime quantiles of each job.
+    """
+    return len(ratios) >= ENOUGH_RATIOS or all(ladder is not None for ladder in ladders)
+
+
 def _play(
     pool: PoolQueue, semantics: Semantics, ratios: Sequence[float], samples: int
 ) -> PoolForecast:
+    is_known = has_known_errors(ratios, chain(*pool.ladders))
     every = [
         forecast(pool.queue, semantics),
-        *futures(pool.queue, semantics, ratios, samples, pool.ladders),
+        *futures(pool.queue, semantics, ratios, samples if is_known else 0, pool.ladders),
     ]
     return PoolForecast(
         starts=job_times([each.start for each in every]),
         ends=job_times([each.end for each in every]),
         running_ends=job_times([each.running_end for each in every]),
         coverage=range_coverage(len(every)),
+        no_interval=no_interval(len(every), samples),
         nodes=every[0].nodes,
     )

@@ -8,7 +8,14 @@ from random import Random
 import numpy as np
 
 from predictors.memory.error_ratios import sample
-from service.live_queue.playing import JobTimes, PoolForecast, job_times, range_coverage
+from service.live_queue.playing import (
+    JobTimes,
+    PoolForecast,
+    has_known_errors,
+    job_times,
+    no_interval,
+    range_coverage,
+)
 from service.live_queue.snapshot import (
     JobState,
     LiveJob,
@@ -74,7 +81,7 @@ def play_shared(queue: SharedQueue, ratios: Sequence[float], samples: int) -> Po
     Args:
         queue: the cluster and its jobs.
         ratios: recent ratios of runtime to prediction, ascending, for jobs without a ladder.
-        samples: number of other futures; none are played without ratios and ladders.
+        samples: number of other futures; none are played while too few errors are known.
     """
     snapshot = queue.snapshot
     jobs = {
@@ -94,6 +101,9 @@ def play_shared(queue: SharedQueue, ratios: Sequence[float], samples: int) -> Po
         ends=_times(futures, waiting, "end"),
         running_ends=_times(futures, running, "end"),
         coverage=range_coverage(len(futures)),
+        no_interval=no_interval(len(futures), samples)
+        if any(map(queue.is_uncertain, snapshot.jobs))
+        else "no-prediction",
         nodes=[futures[0][job.job_id].nodes for job in waiting],
     )
 
@@ -105,8 +115,8 @@ def _paces(
     rules = queue.snapshot.rules
     pace = ESTIMATORS[f"{rules.remaining_time}-{rules.cpu_time}"]
     yield pace
-    can_vary = ratios or any(estimate.ladder for estimate in queue.estimates)
-    if can_vary and any(map(queue.is_uncertain, queue.snapshot.jobs)):
+    is_known = has_known_errors(ratios, [estimate.ladder for estimate in queue.estimates])
+    if is_known and any(map(queue.is_uncertain, queue.snapshot.jobs)):
         for seed in range(samples):
             random = Random(seed)  # noqa: S311 - repeatable
             yield ActualJobs(pace, _other_jobs(queue, jobs, ratios, random))

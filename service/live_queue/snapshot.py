@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Literal
 
 from msgspec import Struct
 
-from predictors.jobs import Submission
+from predictors.jobs import Basis, Submission
+
+NoInterval = Literal["no-samples", "too-few-runs", "no-prediction"]
+"""Reason why a forecast has no intervals."""
 
 
 class JobState(StrEnum):
@@ -148,11 +152,13 @@ class RuntimeEstimate(Struct, frozen=True, gc=False):
         priority: of the accuracy group of the job's user.
         ladder: runtimes in seconds at the levels of the simulator's grid, by what has ended
             until now; None where the method gives no distribution.
+        basis: of the prediction; None where the caller has predicted the job.
     """
 
     runtime: float
     priority: float
     ladder: Sequence[float] | None = None
+    basis: Basis | None = None
 
 
 def pool_place(pools: Sequence[Pool], queue: str | None) -> int:

@@ -126,7 +126,7 @@ def jobs(number: int) -> str:
 
 def why(detail: LiveJobDetailAnswer) -> str:
     """Summarise the prediction in a sentence."""
-    job, span = detail.job, detail.walltime_interval
+    job, span = detail.job, detail.interval
     predicted = job.predicted_walltime
     if predicted is None:
         return "It has not been predicted yet."

@@ -66,21 +66,24 @@ class QueueEstimates:
     def _one(
         self, snapshot: QueueSnapshot, job: LiveJob, before: JobForecast | None, method: str
     ) -> RuntimeEstimate:
-        """Return the estimate of one job, without a ladder where the caller has predicted it."""
+        """Return the estimate of one job as of now; only its runtime where the caller predicts."""
         submission = job.submission
         state = self._follower.state_of(snapshot.cluster)
-        runtime, ladder = job.predicted_walltime, None
-        if runtime is None:
-            if before is not None and job.state is JobState.RUNNING:
-                runtime = before.predicted
-            else:
-                runtime = state.ask(method, submission).predicted_walltime
-            as_of_now = replace(submission, submit_time=snapshot.taken_at)
-            ladder = state.quantiles(method, as_of_now, QUANTILE_GRID, snapshot.time_behind(job))
+        priority = self.priority(state, submission)
+        if job.predicted_walltime is not None:
+            runtime = min(job.predicted_walltime, submission.requested_walltime)
+            return RuntimeEstimate(runtime=runtime, priority=priority)
+        as_of_now = replace(submission, submit_time=snapshot.taken_at)
+        if before is not None and job.state is JobState.RUNNING:
+            runtime, basis = before.predicted, before.basis
+        else:
+            prediction = state.ask(method, as_of_now)
+            runtime, basis = prediction.predicted_walltime, prediction.basis
         return RuntimeEstimate(
             runtime=min(runtime, submission.requested_walltime),
-            priority=self.priority(state, submission),
-            ladder=ladder,
+            priority=priority,
+            ladder=state.quantiles(method, as_of_now, QUANTILE_GRID, snapshot.time_behind(job)),
+            basis=basis,
         )
 
     def priority(self, state: ClusterState, submission: Submission) -> float:
@@ -90,7 +93,7 @@ class QueueEstimates:
 
 
 def likeness_key(job: LiveJob) -> tuple[Any, ...] | None:
-    """Return the fields that decide the prediction of a waiting job.
+    """Return the fields that decide the prediction of a waiting job as of now.
 
     Return None for a job that is predicted by itself.
     """

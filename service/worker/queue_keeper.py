@@ -20,7 +20,13 @@ from service.live_queue.job_forecasts import (
     unpacked,
     wait_scores,
 )
-from service.live_queue.playing import QueueColumns, play_pools, queue_columns, samples_for
+from service.live_queue.playing import (
+    QueueColumns,
+    first_no_interval,
+    play_pools,
+    queue_columns,
+    samples_for,
+)
 from service.live_queue.snapshot import JobState, QueueSnapshot
 from service.metrics import Metrics
 from service.settings import Settings
@@ -251,6 +257,7 @@ class QueueKeeper:
             job_forecasts, snapshot, estimates, columns.pools, played, before.forecasts
         )
         queue.forecast_at = snapshot.taken_at
+        queue.no_interval = first_no_interval(columns.pools, played)
         self._metrics.queues.forecast_seconds.labels(snapshot.cluster).observe(
             time.perf_counter() - began
         )

@@ -23,12 +23,11 @@ from service.live_queue.job_forecasts import ForecastPoint, running_point, waiti
 from service.live_queue.playing import PoolForecast, play_pools, queue_columns
 from service.live_queue.shared_nodes import SharedQueue, play_shared, shared_job
 from service.live_queue.snapshot import (
-    JobState,
     Pool,
     QueueSnapshot,
     RuntimeEstimate,
 )
-from service.operations.live_queue.showing import time_interval_answer
+from service.operations.live_queue.showing import basis_answer, time_interval_answer
 from service.worker.worker import Worker
 from simulator.shared_nodes.cluster import Cluster, Node
 from simulator.shared_nodes.policies import SHARED_POLICIES, SharedPolicy
@@ -73,7 +72,8 @@ class PostingQueues:
             now=now,
             policy=body.policy,
             method=self._follower.state_of(body.cluster).resolved(method),
-            jobs=list(job_answers(body, snapshot, played)),
+            no_interval=played.no_interval,
+            jobs=list(job_answers(body, snapshot, estimates, played)),
         )
 
     def _check_size(self, body: ForecastRequest) -> None:
@@ -298,32 +298,37 @@ def refused(path: str, job: QueuedJobBody, field: str, complaint: str) -> Invali
 
 
 def job_answers(
-    body: ForecastRequest, snapshot: QueueSnapshot, played: PoolForecast
+    body: ForecastRequest,
+    snapshot: QueueSnapshot,
+    estimates: Sequence[RuntimeEstimate],
+    played: PoolForecast,
 ) -> Iterator[JobForecastAnswer]:
     """Yield the forecasts of the jobs, in the order of the body."""
     now = snapshot.taken_at
     for row, job in enumerate(body.running):
         point = running_point(played, row, now, unix_seconds(job.start_time))
-        yield job_answer(job, JobState.RUNNING, point, job.nodes)
+        yield job_answer(job, estimates[row], point, job.nodes)
     names = [node.name for node in body.machine.nodes]
     for row, waiting in enumerate(body.waiting):
         nodes = [names[place] for place in played.nodes[row]] if played.nodes and names else None
-        yield job_answer(waiting, JobState.WAITING, waiting_point(played, row, now), nodes)
+        estimate = estimates[len(body.running) + row]
+        yield job_answer(waiting, estimate, waiting_point(played, row, now), nodes)
 
 
 def job_answer(
-    job: QueuedJobBody, state: JobState, point: ForecastPoint, nodes: list[str] | None
+    job: QueuedJobBody, estimate: RuntimeEstimate, point: ForecastPoint, nodes: list[str] | None
 ) -> JobForecastAnswer:
     """Return the forecast of one job."""
     submit = unix_seconds(job.submit_time)
     return JobForecastAnswer(
         job_id=job.job_id,
-        state="running" if state is JobState.RUNNING else "waiting",
-        predicted_walltime=point.end - point.start,
+        state="running" if isinstance(job, RunningJobBody) else "waiting",
+        basis=basis_answer(estimate.basis),
+        predicted_walltime=round(point.end - point.start, 3),
         start_time=point.start,
         end_time=point.end,
-        wait=point.start - submit,
-        turnaround=point.end - submit,
+        wait=round(point.start - submit, 3),
+        turnaround=round(point.end - submit, 3),
         nodes=nodes,
         start_interval=time_interval_answer(point.start_interval),
         end_interval=time_interval_answer(point.end_interval),

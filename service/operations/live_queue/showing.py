@@ -2,10 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace as replace_with
 from itertools import islice
 from typing import Any
 
+from msgspec.structs import replace
+
 from predictors.base import Question
+from predictors.jobs import Basis, Prediction
 from service.auth import Caller
 from service.contract.answers import BasisAnswer, IntervalAnswer
 from service.contract.queue_answers import (
@@ -32,7 +36,13 @@ from service.live_queue.job_forecasts import (
     TimeInterval,
 )
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_place
-from service.operations.predicting import explanation_of, interval_of
+from service.operations.predicting import (
+    explanation_of,
+    in_agreement,
+    interval_of,
+    milliseconds,
+    running_on,
+)
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
 from service.store import WaitScore
@@ -104,10 +114,19 @@ class ShowingQueue:
         return {
             "cluster": queue.snapshot.cluster,
             "taken_at": queue.snapshot.taken_at,
-            "forecast_at": queue.forecast_at,
-            "is_old": self.is_old(queue),
+            **self.forecast_facts(queue),
             "forecast_error": queue.trouble,
             "totals": self._totals_of(queue.snapshot),
+        }
+
+    def forecast_facts(self, queue: LiveQueue | None) -> dict[str, Any]:
+        """Return the fields about the last forecast of a queue that several answers have."""
+        made_at = queue.forecast_at if queue else None
+        return {
+            "forecast_at": made_at,
+            "forecast_age": None if made_at is None else round(self._clock() - made_at, 3),
+            "no_interval": queue.no_interval if queue else None,
+            "is_old": queue is not None and self.is_old(queue),
         }
 
     def _totals_of(self, snapshot: QueueSnapshot) -> TotalsAnswer:
@@ -164,23 +183,34 @@ class ShowingQueues(ShowingQueue):
             raise UnknownSnapshotError("There is no such job in the queue.")
         forecast = queue.forecasts.get(job_id)
         elapsed = None if job.start_time is None else max(0.0, self._clock() - job.start_time)
-        prediction = self._follower.state_of(cluster).ask(
-            self._settings.method,
-            job.submission,
-            Question(coverage=self._settings.coverage, elapsed=elapsed, explain=True),
-        )
+        prediction = self._prediction(job, forecast, elapsed)
         return LiveJobDetailAnswer(
             cluster=cluster,
             taken_at=queue.snapshot.taken_at,
-            is_old=self.is_old(queue),
-            job=job_answer(job, forecast),
+            **self.forecast_facts(queue),
+            job=replace_with(
+                job_answer(job, forecast), predicted_walltime=prediction.predicted_walltime
+            ),
             forecasts=[point_answer(point) for point in forecast.points] if forecast else [],
             method=prediction.method,
-            walltime_interval=interval_of(prediction),
-            median=prediction.median,
+            likely=prediction.median,
+            interval=interval_of(prediction),
             basis=BasisAnswer(prediction.basis.jobs, prediction.basis.reason),
             explanation=explanation_of(prediction),
         )
+
+    def _prediction(
+        self, job: LiveJob, forecast: JobForecast | None, elapsed: float | None
+    ) -> Prediction:
+        """Return the prediction of a job as of now; planned stays what was last predicted."""
+        prediction = self._follower.state_of(job.submission.cluster).ask(
+            self._settings.method,
+            replace(job.submission, submit_time=self._clock()),
+            Question(coverage=self._settings.coverage, elapsed=elapsed, explain=True),
+        )
+        if forecast is not None:
+            prediction = replace(prediction, predicted_walltime=forecast.predicted)
+        return in_agreement(running_on(prediction, elapsed))
 
     async def waits(self, cluster: str) -> WaitScoresAnswer:
         """Return the errors of forecast waits: of all queues together, then of each.
@@ -235,18 +265,26 @@ def job_answer(job: LiveJob, forecast: JobForecast | None) -> LiveJobAnswer:
         requested_processors=job.processors,
         submit_time=submission.submit_time,
         position=forecast.position if forecast else None,
-        predicted_walltime=forecast.predicted if forecast else None,
+        predicted_walltime=milliseconds(forecast.predicted, submission.requested_walltime)
+        if forecast
+        else None,
+        basis=basis_answer(forecast.basis) if forecast else None,
         start_time=start,
         end_time=point.end if point else None,
         start_interval=time_interval_answer(point.start_interval) if point and not runs else None,
         end_interval=time_interval_answer(point.end_interval) if point else None,
-        wait=None if start is None else max(0.0, start - submission.submit_time),
-        wait_forecast_at_arrival=first.start - submission.submit_time if first else None,
+        wait=None if start is None else max(0.0, round(start - submission.submit_time, 3)),
+        wait_forecast_at_arrival=round(first.start - submission.submit_time, 3) if first else None,
         shift=is_forecast.shift_seconds(running=runs) if is_forecast else None,
         shift_since_arrival=is_forecast.shift_seconds(running=runs, since_arrival=True)
         if is_forecast
         else None,
     )
+
+
+def basis_answer(basis: Basis | None) -> BasisAnswer | None:
+    """Return a basis as the API answers it."""
+    return None if basis is None else BasisAnswer(basis.jobs, basis.reason)
 
 
 def point_answer(point: ForecastPoint) -> ForecastPointAnswer:

@@ -21,15 +21,22 @@ from service.errors import ForbiddenError
 from service.live_queue.job_forecasts import ForecastPoint, LiveQueue, waiting_point
 from service.live_queue.playing import (
     WORK_AWAITED,
+    PoolForecast,
     PoolQueue,
     play_pools,
     queue_columns,
     samples_for,
     with_job,
 )
-from service.live_queue.snapshot import JobState, LiveJob, RuntimeEstimate, pool_place
+from service.live_queue.snapshot import (
+    JobState,
+    LiveJob,
+    NoInterval,
+    RuntimeEstimate,
+    pool_place,
+)
 from service.operations.live_queue.showing import ShowingQueues, time_interval_answer
-from service.operations.predicting import explanation_of, interval_of
+from service.operations.predicting import explanation_of, in_agreement, interval_of
 from service.operations.suggested_requests import suggested_request
 from service.worker.live_state import ClusterState
 from service.worker.queue_keeper import VersionedQueue
@@ -75,17 +82,16 @@ class WhatIf:
         if suggestion is not None:
             requests.append(replace(submission, requested_walltime=suggestion))
         question = Question(coverage=self._settings.coverage, explain=body.explain)
-        predictions = [state.ask(method, request, question) for request in requests]
+        predictions = [in_agreement(state.ask(method, each, question)) for each in requests]
         prediction = predictions[0]
-        answers = await self._variants(cluster, method, requests, predictions)
+        answers, reason = await self._variants(cluster, method, requests, predictions)
         queue = self._keeper.of(cluster)
         return WhatIfAnswer(
             cluster=cluster,
             now=now,
             taken_at=queue.snapshot.taken_at if queue else None,
-            is_old=queue is not None and self._showing.is_old(queue),
+            **(self._showing.forecast_facts(queue) | {"no_interval": reason}),
             method=prediction.method,
-            median=prediction.median,
             basis=BasisAnswer(prediction.basis.jobs, prediction.basis.reason),
             explanation=explanation_of(prediction),
             share=body.share,
@@ -101,8 +107,8 @@ class WhatIf:
         method: str,
         requests: Sequence[Submission],
         predictions: Sequence[Prediction],
-    ) -> list[WhatIfVariantAnswer]:
-        """Return the forecast of each request, or the obstacle to it."""
+    ) -> tuple[list[WhatIfVariantAnswer], NoInterval | None]:
+        """Return the forecast of each request or the obstacle to it, and why none has intervals."""
         state = self._follower.state_of(cluster)
         forecast = self._keeper.last_forecast(cluster)
         obstacles = [self._obstacle(cluster, forecast, request) for request in requests]
@@ -112,10 +118,15 @@ class WhatIf:
             if obstacles[place] is None
         }
         played = await self._play(forecast, list(jobs.values())) if forecast and jobs else []
-        points = dict(zip(jobs, played, strict=True))
+        made_at = forecast.queue.snapshot.taken_at if forecast else 0.0
+        points = {
+            place: waiting_point(each, -1, made_at)
+            for place, each in zip(jobs, played, strict=True)
+        }
         shares = shares_held(state, method, requests)
         rows = zip(requests, predictions, obstacles, shares, strict=True)
-        return [variant_answer(*row, points.get(place)) for place, row in enumerate(rows)]
+        answers = [variant_answer(*row, points.get(place)) for place, row in enumerate(rows)]
+        return answers, next((each.no_interval for each in played), None)
 
     def _estimate(
         self, state: ClusterState, method: str, request: Submission, prediction: Prediction
@@ -138,7 +149,7 @@ class WhatIf:
 
     async def _play(
         self, forecast: VersionedQueue, jobs: Sequence[tuple[Submission, RuntimeEstimate]]
-    ) -> list[ForecastPoint]:
+    ) -> list[PoolForecast]:
         """Return the forecast of each job, as if it alone were added to the queue."""
         snapshot = forecast.queue.snapshot
         pools = await asyncio.to_thread(self._with_each, forecast, jobs)
@@ -149,8 +160,7 @@ class WhatIf:
             work=WORK_AWAITED,
         )
         ratios = self._follower.state_of(snapshot.cluster).error_ratios.ascending()
-        played = await self._process.run(play_pools, pools, snapshot.rules, ratios, samples)
-        return [waiting_point(each, -1, snapshot.taken_at) for each in played]
+        return await self._process.run(play_pools, pools, snapshot.rules, ratios, samples)
 
     def _with_each(
         self, forecast: VersionedQueue, jobs: Sequence[tuple[Submission, RuntimeEstimate]]
@@ -259,11 +269,12 @@ def variant_answer(
         requested_processors=request.requested_processors or 1,
         queue=request.queue,
         predicted_walltime=prediction.predicted_walltime,
-        walltime_interval=interval_of(prediction),
+        likely=prediction.median,
+        interval=interval_of(prediction),
         share_within=held,
         start_time=point.start if point else None,
         end_time=point.end if point else None,
-        wait=max(0.0, point.start - request.submit_time) if point else None,
+        wait=max(0.0, round(point.start - request.submit_time, 3)) if point else None,
         start_interval=time_interval_answer(point.start_interval) if point else None,
         end_interval=time_interval_answer(point.end_interval) if point else None,
         obstacle=obstacle,

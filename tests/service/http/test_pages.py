@@ -385,7 +385,7 @@ def test_methods_are_said_to_have_the_same_jobs_only_if_they_have(service, asked
 def test_a_prediction_beyond_its_range_is_not_called_likely(predicted, begins):
     detail = SimpleNamespace(
         job=SimpleNamespace(predicted_walltime=predicted, requested_walltime=3600.0),
-        walltime_interval=SimpleNamespace(lower=360.0, upper=900.0, coverage=0.9),
+        interval=SimpleNamespace(lower=360.0, upper=900.0, coverage=0.9),
     )
     told = f"{begins} {predicted // 60} min of the 60 min asked for; between 6 min and 15 min in 90"
     assert why(detail).startswith(told)

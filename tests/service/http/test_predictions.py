@@ -16,7 +16,7 @@ def test_without_history_the_answer_is_the_request(service):
         "method": "max-usage",
         "basis": {"jobs": 0, "reason": "cold-start"},
         "interval": None,
-        "median": None,
+        "likely": None,
         "explanation": None,
         "job_id": "7",
         "cluster": "hill",

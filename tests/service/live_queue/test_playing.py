@@ -7,6 +7,7 @@ from compiled_engine import compiled_versions
 from shared_nodes import nodes
 
 from predictors.jobs import Submission
+from predictors.memory.error_ratios import ENOUGH_RATIOS
 from service.live_queue.playing import NOBODY, queue_columns, with_job
 from service.live_queue.shared_nodes import SharedQueue, play_shared
 from service.live_queue.snapshot import (
@@ -81,7 +82,7 @@ def test_a_job_without_a_ladder_varies_by_the_ratios_and_a_known_one_not_at_all(
     use = SharedUse(execution_time=100.0)
     queue = snapshot(job("a"), job("b", shared_use=use))
     estimates = [USUAL, RuntimeEstimate(runtime=100.0, priority=1.0, ladder=STEPS)]
-    played = play_shared(shared(queue, estimates, 2), [0.5], 5)
+    played = play_shared(shared(queue, estimates, 2), [0.5] * ENOUGH_RATIOS, 5)
     assert played.ends.lower.tolist() == [50.0, 100.0]
     assert played.ends.upper.tolist() == [100.0, 100.0]
 

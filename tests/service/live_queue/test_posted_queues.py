@@ -55,10 +55,12 @@ def test_jobs_start_when_those_before_them_end_as_predicted(service):
         "now": NOW,
         "policy": "easy",
         "method": "max-usage",
+        "no_interval": "no-samples",
         "jobs": [
             {
                 "job_id": "old",
                 "state": "running",
+                "basis": None,
                 "predicted_walltime": 700,
                 "start_time": NOW - 100,
                 "end_time": NOW + 600,
@@ -71,6 +73,7 @@ def test_jobs_start_when_those_before_them_end_as_predicted(service):
             {
                 "job_id": "head",
                 "state": "waiting",
+                "basis": None,
                 "predicted_walltime": 50,
                 "start_time": NOW + 600,
                 "end_time": NOW + 650,
@@ -83,6 +86,7 @@ def test_jobs_start_when_those_before_them_end_as_predicted(service):
             {
                 "job_id": 7,
                 "state": "waiting",
+                "basis": None,
                 "predicted_walltime": 90,
                 "start_time": NOW,
                 "end_time": NOW + 90,
