@@ -27,6 +27,8 @@ class Commands(LazyGroup):
         "config": LazyCommand("service.cli.config:config", SERVICE),
         "check-config": LazyCommand("service.cli.config:check_config", SERVICE),
         "doctor": LazyCommand("service.cli.doctor:doctor", SERVICE),
+        "connect": LazyCommand("service.cli.connect:connect", SERVICE),
+        "disconnect": LazyCommand("service.cli.connect:disconnect", SERVICE, hidden=True),
         "slurm-updater": LazyCommand("service.cli.slurm_updating:slurm_updater", SERVICE),
         "warm-up": LazyCommand("service.cli.warming:warm_up", SERVICE, hidden=True),
         "token": LazyCommand("service.cli.token:token", SERVICE),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
 from rich.markup import escape
 
 from service.cli.connection import answer_of, token_of
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 DAY = 86400.0
 
+PBS_ACCOUNTING = Path("/var/spool/pbs/server_priv/accounting")
+
 
 def doctor(
     *,
@@ -42,7 +45,7 @@ def doctor(
     ] = None,
     pbs_accounting: Annotated[
         Path, typer.Option(help="Accounting logs of a PBS server, where this user may read them.")
-    ] = Path("/var/spool/pbs/server_priv/accounting"),
+    ] = PBS_ACCOUNTING,
     timeout: Annotated[
         float, typer.Option(min=0.1, max=LONGEST_SECONDS, help="Seconds for each answer.")
     ] = 10.0,
@@ -64,37 +67,90 @@ def doctor(
         sudo -u walltimed walltimed doctor
         sudo -u walltimed walltimed doctor --token-file /etc/walltimed/pbs-token --days 1
     """
+    settings = load_settings(database_url=database_url, config=file)
+    check_parameters(settings)
+    now = time.time()
+    report = diagnosed(
+        settings,
+        now=now,
+        days=days,
+        url=url,
+        token_file=token_file,
+        pbs_accounting=pbs_accounting,
+        timeout=timeout,
+    )
+    if as_json:
+        print_json(report)
+    else:
+        show(report, now=now, days=days)
+    findings = report.findings
+    if any(each.is_wrong for each in findings):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+class DoctorReport(Struct, frozen=True, kw_only=True):
+    """The facts and faults that were found.
+
+    Attributes:
+        findings: faults.
+        clusters: predictions and runs of each cluster.
+        filters: submit filters that have asked.
+        warnings: sentences about too many clusters.
+    """
+
+    findings: "Sequence[Diagnosis]"
+    clusters: "Sequence[ClusterDiagnostics]"
+    filters: "Sequence[AskingFilter]"
+    warnings: "Sequence[str]"
+
+
+def diagnosed(
+    settings: "Settings",
+    *,
+    now: float,
+    days: float = 1.0,
+    url: str | None = None,
+    token_file: Path | None = None,
+    pbs_accounting: Path = PBS_ACCOUNTING,
+    timeout: float = 10.0,
+    silent: bool = False,
+) -> DoctorReport:
+    """Compare service, history and this machine.
+
+    Args:
+        settings: of the service.
+        now: Unix seconds.
+        days: to look back.
+        url: of the service; default: that of the settings.
+        token_file: file with any valid token.
+        pbs_accounting: folder of the accounting logs of a PBS server.
+        timeout: seconds for each answer.
+        silent: whether the name of the history is not printed.
+    """
     from service.cli.site_diagnostics import site_diagnostics
     from service.operations.diagnosing import asking_filters, diagnose
 
-    settings = load_settings(database_url=database_url, config=file)
-    check_parameters(settings)
+    since = now - days * DAY
     service = service_diagnostics(url or address_of(settings), token_file, timeout)
-    now = time.time()
-    with opened(settings) as store:
+    with opened(settings, silent=silent) as store:
         store.check()
-        clusters = store.diagnostics(now - days * DAY, now)
+        clusters = store.diagnostics(since, now)
         findings = diagnose(
             service,
             clusters,
             fingerprint=store.fingerprint(),
             release=version("walltimed"),
             now=now,
-            site=site_diagnostics(
-                store, since=now - days * DAY, now=now, pbs_accounting=pbs_accounting
-            ),
+            site=site_diagnostics(store, since=since, now=now, pbs_accounting=pbs_accounting),
             snapshot_max_age_seconds=settings.snapshot_max_age_seconds,
         )
         warnings = surplus_of(store, settings)
-    if as_json:
-        filters = asking_filters(service, now)
-        print_json(
-            {"findings": findings, "clusters": clusters, "filters": filters, "warnings": warnings}
-        )
-    else:
-        show(clusters, asking_filters(service, now), findings, warnings, now=now, days=days)
-    if any(each.is_wrong for each in findings):
-        raise typer.Exit(ExitCode.FAILED)
+    return DoctorReport(
+        findings=findings,
+        clusters=clusters,
+        filters=asking_filters(service, now),
+        warnings=warnings,
+    )
 
 
 def address_of(settings: "Settings") -> str:
@@ -154,28 +210,22 @@ def samples_in(exposition: str) -> list[tuple[str, dict[str, str], float]]:
     ]
 
 
-def show(
-    clusters: "Sequence[ClusterDiagnostics]",
-    filters: "Sequence[AskingFilter]",
-    findings: "Sequence[Diagnosis]",
-    warnings: "Sequence[str]",
-    *,
-    now: float,
-    days: float,
-) -> None:
+def show(report: DoctorReport, *, now: float, days: float) -> None:
     """Print clusters, filters and findings for people."""
-    out.print(f"In the last {days:g} days:" if clusters else f"Nothing came in {days:g} days.")
-    for cluster in clusters:
+    out.print(
+        f"In the last {days:g} days:" if report.clusters else f"Nothing came in {days:g} days."
+    )
+    for cluster in report.clusters:
         out.print(f"  {escape(cluster_line(cluster, now))}", soft_wrap=True)
-    for asking in filters:
+    for asking in report.filters:
         out.print(f"  {escape(filter_line(asking, now))}", soft_wrap=True)
-    for each in findings:
+    for each in report.findings:
         mark = "[red]wrong:[/red]" if each.is_wrong else "[yellow]note:[/yellow]"
         out.print(f"{mark} {escape(each.says)}", soft_wrap=True)
         out.print(f"  do: {escape(each.remedy)}", soft_wrap=True)
-    for warning in warnings:
+    for warning in report.warnings:
         out.print(f"[yellow]note:[/yellow] {escape(warning)}", soft_wrap=True)
-    wrong = sum(each.is_wrong for each in findings)
+    wrong = sum(each.is_wrong for each in report.findings)
     things = {0: "Nothing is wrong.", 1: "1 thing does not fit."}
     out.print(things.get(wrong, f"{wrong} things do not fit."))
 

@@ -36,8 +36,6 @@ def site():
     ):
         machine.run("mkdir", "-p", "/etc/slurm")
         machine.run("mount", "--bind", slurm.conf.parent, "/etc/slurm")
-        # This Slurm's user is who runs the tests, as the page says for another SlurmUser.
-        machine.write("/etc/walltimed/slurm-forwarder", f"OPTIONS=--user {getpass.getuser()}\n")
         machine.start_service()
         yield machine, slurm
 
@@ -59,18 +57,51 @@ def play(machine, slurm, step):
         machine.start_unit(unit.group(1))
         return ""
     if step.user == "root":
-        return machine.run("bash", "-c", step.command.replace("NAME", slurm.cluster))
+        return machine.run("bash", "-c", step.command)
     submitted = len(slurm.run("scontrol", "-o", "show", "jobs").split("JobId=")) - 1
     eventually(lambda: runs(machine) == submitted, seconds=RESENT_AFTER)
     return machine.run("bash", "-c", step.command, user=step.user)
 
 
 def lines_of(text):
-    """Lines without the numbers of jobs."""
+    """Lines without the numbers of jobs; this Slurm's user is who runs the tests."""
+    text = text.replace(f"({getpass.getuser()} 0600", "(slurm 0600")
     return [re.sub(r"(batch job) \d+", r"\1 N", line) for line in text.splitlines()]
 
 
-def test_the_first_commands_lead_to_a_prediction_from_history(site):
+CONF = Path("/etc/slurm/slurm.conf")
+
+
+def check_the_way_back(machine, slurm):
+    """The filter is off at once and its rung comes back without a restart; then all is removed."""
+
+    def predicted():
+        job = slurm.sbatch("-t", "30")
+        return "wtp=" in slurm.job(job).get("AdminComment", "")
+
+    assert predicted()
+    assert "mode off, which was advise" in machine.run("walltimed", "connect", "--off")
+    assert not predicted()
+    machine.run("walltimed", "connect", "slurm", "--mode", "observe")
+    eventually(predicted)
+
+    said = machine.run("walltimed", "disconnect", "slurm", check=False)
+    ours = [line for line in said.splitlines() if line.startswith("Job")]
+    assert len(ours) == 3
+    assert "take them out" in said
+    assert not predicted()
+    kept = [line for line in machine.run("cat", CONF).splitlines() if line not in ours]
+    machine.write(str(CONF), "\n".join(kept) + "\n")
+    slurm.restart_controller()
+    said = machine.run("walltimed", "disconnect", "slurm")
+    assert said.count("its token revoked") == 2
+    assert "walltimed" not in machine.run("ls", CONF.parent)
+    assert machine.run("ls", "/etc/walltimed").split() == ["pbs-hook.json"]
+    slurm.await_end(slurm.sbatch("-t", "30"))
+    assert "Nothing was connected." in machine.run("walltimed", "disconnect", "slurm")
+
+
+def test_the_first_commands_lead_to_a_prediction_from_history_and_there_is_a_way_back(site):
     for step in first_steps("slurm.md"):
         printed, wanted = lines_of(play(*site, step)), lines_of("\n".join(step.printed))
         # On a busy machine an answer may come after the filter's 200 ms: then sbatch says less.
@@ -79,3 +110,4 @@ def test_the_first_commands_lead_to_a_prediction_from_history(site):
                 break
             printed = lines_of(play(*site, step))
         assert printed == wanted, step.command
+    check_the_way_back(*site)

@@ -1,0 +1,147 @@
+"""What connects a Slurm with walltimed: files, and lines of slurm.conf."""
+
+import os
+import re
+from pathlib import Path
+
+from msgspec import Struct
+
+from service.cli.host_files import (
+    SERVICE_USER,
+    HostFile,
+    below,
+    read,
+    script,
+    with_lua_values,
+)
+from service.cli.service_address import ServiceAddress
+from simulator.cli.console import CommandError, ExitCode
+
+JOBCOMP_TOKEN = Path("/etc/walltimed/jobcomp-token")
+FILTER_TOKEN = Path("/etc/walltimed/filter-token")
+FORWARDER_OPTIONS = Path("/etc/walltimed/slurm-forwarder")
+FORWARDER = "walltimed-slurm-forwarder"
+FILTER, CONFIG = "job_submit.lua", "walltimed_config.lua"
+MODES = ("off", "observe", "advise", "soft", "default-limit")
+COMPLETIONS = "http://127.0.0.1:8581/v1/adapters/slurm/jobcomp?cluster={cluster}"
+OURS = "walltimed.lua"
+"""Our job_submit.lua loads this file, and one of the site's that took over its parts does, too."""
+
+
+class SlurmSite(Struct, frozen=True, kw_only=True):
+    """A Slurm as its configuration shows it.
+
+    Attributes:
+        conf: path of slurm.conf.
+        cluster: name of the history.
+        user: SlurmUser.
+        values: of slurm.conf, by key in lower case; the last one of a key counts.
+    """
+
+    conf: Path
+    cluster: str
+    user: str
+    values: dict[str, str]
+
+
+def slurm_site(root: Path, cluster: str | None, user: str | None) -> SlurmSite:
+    """Read slurm.conf, which SLURM_CONF names; options win over its values.
+
+    Raises:
+        CommandError: it does not exist or names no cluster.
+    """
+    conf = Path(os.environ.get("SLURM_CONF", "/etc/slurm/slurm.conf"))
+    values = values_in(read(below(root, conf)))
+    name = cluster or values.get("clustername", "").lower()
+    if not name:
+        raise CommandError(
+            f"{below(root, conf)} names no ClusterName: set SLURM_CONF, or give --cluster.",
+            ExitCode.USAGE,
+        )
+    return SlurmSite(
+        conf=conf, cluster=name, user=user or values.get("slurmuser", "root"), values=values
+    )
+
+
+def values_in(conf: str) -> dict[str, str]:
+    """Return the values of lines with one key each."""
+    pairs = re.findall(r"^\s*(\w+)\s*=\s*([^#\n]*)", conf, re.MULTILINE)
+    return {key.lower(): value.strip() for key, value in pairs}
+
+
+def wanted_lines(site: SlurmSite) -> dict[str, str]:
+    """Return the settings of slurm.conf that connect; other submit plugins are kept."""
+    plugins = [each for each in site.values.get("jobsubmitplugins", "").split(",") if each]
+    return {
+        "JobSubmitPlugins": ",".join(plugins if "lua" in plugins else [*plugins, "lua"]),
+        "JobCompType": "jobcomp/elasticsearch",
+        "JobCompLoc": COMPLETIONS.format(cluster=site.cluster),
+    }
+
+
+def missing_lines(site: SlurmSite) -> list[str]:
+    """Return the lines that slurm.conf does not have yet."""
+    return [
+        f"{key}={value}"
+        for key, value in wanted_lines(site).items()
+        if site.values.get(key.lower()) != value
+    ]
+
+
+def replaced_lines(site: SlurmSite) -> list[str]:
+    """Return the lines of slurm.conf in whose place the missing ones are to stand."""
+    return [
+        f"{key}={site.values[key.lower()]}"
+        for key, value in wanted_lines(site).items()
+        if site.values.get(key.lower(), value) != value
+    ]
+
+
+def connecting_lines(site: SlurmSite) -> list[str]:
+    """Return the lines of slurm.conf that still connect it."""
+    ours = re.compile(r"127\.0\.0\.1:8581/v1/adapters/slurm/jobcomp")
+    if not ours.search(site.values.get("jobcomploc", "")):
+        return []
+    return [f"{key}={site.values.get(key.lower(), '')}" for key in wanted_lines(site)]
+
+
+def slurm_files(
+    site: SlurmSite, root: Path, address: ServiceAddress, mode: str | None
+) -> list[HostFile]:
+    """Return the files: tokens, the filter with its settings, the forwarder's options."""
+    beside = site.conf.parent
+    config = read(below(root, beside / CONFIG)) or read(script(f"slurm/{CONFIG}"))
+    values = {**address.for_filters(), **({"mode": mode} if mode else {})}
+    options = " ".join(["--user", site.user, *address.for_forwarder()])
+    return [
+        HostFile(path=JOBCOMP_TOKEN, group=SERVICE_USER, mode=0o640, scope="ingest"),
+        HostFile(path=FILTER_TOKEN, owner=site.user, mode=0o600, scope="predict"),
+        HostFile(path=FORWARDER_OPTIONS, text=f"OPTIONS={options}\n"),
+        HostFile(path=beside / "walltimed.lua", text=read(script("slurm/walltimed.lua"))),
+        HostFile(path=beside / CONFIG, text=with_lua_values(config, values)),
+        # Last: slurmctld reads all of them again when this one changes.
+        HostFile(
+            path=beside / FILTER,
+            text=read(script(f"slurm/{FILTER}")),
+            is_kept=is_the_sites(below(root, beside / FILTER)),
+        ),
+    ]
+
+
+def is_the_sites(file: Path) -> bool:
+    """Return whether a filter exists that is not a copy of ours."""
+    return file.is_file() and "walltimed: copy it beside slurm.conf" not in read(file)
+
+
+def calls_walltimed(file: Path) -> bool:
+    """Return whether a filter loads ours."""
+    return OURS in read(file)
+
+
+def removable_files(site: SlurmSite) -> list[Path]:
+    """Return the files that connecting has written, without a filter of the site's own."""
+    beside = site.conf.parent
+    files = [JOBCOMP_TOKEN, FILTER_TOKEN, FORWARDER_OPTIONS]
+    if is_the_sites(beside / FILTER):
+        return files
+    return [*files, beside / FILTER, beside / CONFIG, beside / "walltimed.lua"]
