@@ -44,6 +44,10 @@ class RequestTimeoutError(RequestError):
     """The request did not come in time."""
 
 
+class MungeTooLongError(Exception):
+    """munged did not decode a credential in time."""
+
+
 class TooManyConnectionsError(Exception):
     """The process already has the largest number of connections."""
 
@@ -197,6 +201,7 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     RequestTimeoutError: HTTPStatus.REQUEST_TIMEOUT,
     TooManyConnectionsError: HTTPStatus.SERVICE_UNAVAILABLE,
     MissingTokenError: HTTPStatus.UNAUTHORIZED,
+    MungeTooLongError: HTTPStatus.SERVICE_UNAVAILABLE,
     ForbiddenError: HTTPStatus.FORBIDDEN,
     NotFoundError: HTTPStatus.NOT_FOUND,
     UnknownUserError: HTTPStatus.NOT_FOUND,

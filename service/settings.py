@@ -15,7 +15,7 @@ from pydantic_settings import (
 )
 
 from predictors.base import DEFAULT_METHOD
-from service import places
+from service import munge, places
 
 REMOVED_SETTINGS = {
     "users_socket": "give users tokens by `walltimed token issue NAME --scope self --user USER`.",
@@ -77,6 +77,12 @@ class Settings(BaseSettings):
     )
     allow_unauthenticated: bool = Field(
         default=False, description="Listen beyond loopback even if no token has been issued."
+    )
+    munge_socket: Path | None = Field(
+        munge.DEFAULT_SOCKET,
+        description="Socket of the munged that decodes MUNGE credentials, by which users of login "
+        "nodes say who they are. Where it does not exist, and with an empty name, credentials are "
+        "refused.",
     )
     method: str = Field(
         DEFAULT_METHOD, description="Method that answers when a request names none."
@@ -259,10 +265,10 @@ class Settings(BaseSettings):
             )
         return value
 
-    @field_validator("config", "unix_socket", "pseudonym_key_file", mode="before")
+    @field_validator("config", "unix_socket", "munge_socket", "pseudonym_key_file", mode="before")
     @classmethod
     def no_file(cls, value: object) -> object:
-        """Return None for an empty name: no such file, and no settings file of the system."""
+        """Return None for an empty name: no such file or socket, no settings file of the system."""
         return None if value == "" else value
 
 

@@ -10,6 +10,7 @@ local DEFAULTS = {
   port = 8580,
   unix_socket = nil,       -- "/run/walltimed/walltimed.sock" instead of host and port
   token_file = "/etc/walltimed/filter-token", -- of scope predict; without the file no token is sent
+  munge = nil,             -- of cli_filter.lua: the command munge, which says who the user is
   cluster = nil,           -- ClusterName of the slurm.conf beside this file
   budget_ms = 200,         -- for the whole exchange, connecting included
   pause_seconds = 15,      -- without a call after a failure
@@ -105,13 +106,29 @@ local function token_in(path)
   return assert((words or ""):match("^%s*(%S+)%s*$"), path .. " does not hold one token and nothing else")
 end
 
+-- A MUNGE credential of the user whose process this is, good for one request; nil without one.
+local function credential(config)
+  local pipe = io.popen(("timeout %.3f '%s' --string=walltimed 2>/dev/null"):format(
+    config.budget_ms / 1000, config.munge))
+  local words = pipe and pipe:read(8192)
+  if pipe then pipe:close() end
+  return (words or ""):match("^(MUNGE:[%w+/=]+:)%s*$")
+end
+
+local function authorization(config)
+  local token = token_in(config.token_file)
+  if token then return "Bearer " .. token end
+  local made = config.munge and credential(config)
+  return made and "Munge " .. made
+end
+
 local function request(config, body)
   local lines = {
     "POST /v1/predictions HTTP/1.1", "Host: walltimed", "Content-Type: application/json",
     "Content-Length: " .. #body, AGENT:format(config.name, config.mode),
   }
-  local token = token_in(config.token_file)
-  if token then lines[#lines + 1] = "Authorization: Bearer " .. token end
+  local proof = authorization(config)
+  if proof then lines[#lines + 1] = "Authorization: " .. proof end
   return table.concat(lines, "\r\n") .. "\r\n\r\n" .. body
 end
 
@@ -174,8 +191,9 @@ local function exchanger(config, socket)
       if left <= 0 then error("timeout", 0) end
       return math.min(left, budget) -- a clock that is set back meanwhile would prolong it
     end
-    local message, is_new = request(config, body), kept == nil
+    local is_new = kept == nil
     while true do
+      local message = request(config, body)
       local connection = kept or open(socket, config)
       kept = nil
       local ok, status, data, stays = pcall(attempt, connection, is_new, message, seconds_left)
@@ -373,6 +391,7 @@ local walltimed = {}
 function walltimed.submitter(directory, config_name)
   local config = settings(directory, config_name or "walltimed_config.lua", "walltimed.lua")
   if config.mode == "off" then return function() end end
+  config.munge = nil -- slurmctld is not the user, and holds locks
   local ask = asker(config, slurm.log_error)
   return function(job, partitions)
     local partition = partition_of(job, partitions)

@@ -1,13 +1,15 @@
 """Connect commands of users with the service, and keep silent when it is away."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
+from service import munge
 from simulator.cli.console import CommandError, ExitCode, err
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ TokenFile = Annotated[
     typer.Option(
         envvar="WALLTIMED_TOKEN_FILE",
         help="File with a token of scope self or read. Default: ~/.config/walltimed/token if it "
-        "is there.",
+        "is there; else a MUNGE credential says who you are.",
     ),
 ]
 ClusterName = Annotated[
@@ -80,7 +82,11 @@ def asking(
     from simulator.replay.remote import Client, RemoteError
 
     try:
-        with Client(url or ON_LOOPBACK, token=token_in(token_file), timeout=SECONDS) as client:
+        token = token_in(token_file)
+        credential = None if token else munge_header()
+        with Client(
+            url or ON_LOOPBACK, token=token, timeout=SECONDS, credential=credential
+        ) as client:
             yield ClusterService(client, cluster)
     except RemoteError as error:
         raise CommandError(f"The service refuses: {error}") from error
@@ -88,6 +94,27 @@ def asking(
         if err.is_terminal:
             err.print("walltimed does not answer at the moment.", style="dim")
         raise typer.Exit(ExitCode.UNAVAILABLE) from error
+
+
+def munge_header() -> Callable[[], str | None] | None:
+    """Return a maker of Authorization headers from MUNGE credentials; None without a munged.
+
+    A credential is good for one request. Without an answer of munged no header is sent.
+
+    The socket of munged is the one that WALLTIMED_MUNGE_SOCKET names, else the usual one.
+    """
+    socket = Path(os.environ.get("WALLTIMED_MUNGE_SOCKET") or munge.DEFAULT_SOCKET)
+    if not socket.exists():
+        return None
+
+    def header() -> str | None:
+        try:
+            return f"Munge {munge.encode(socket)}"
+        except munge.MungeUnavailableError as error:
+            err.print(escape(f"You are not named to the service: {error}"), style="yellow")
+            return None
+
+    return header
 
 
 def token_in(file: Path | None) -> str | None:

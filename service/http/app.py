@@ -14,6 +14,7 @@ from service.http.connections import REFUSED
 from service.http.gate import Gate
 from service.http.host_names import HostNames
 from service.http.hot_calls import HotCalls, to_json
+from service.http.munge_callers import MungeCallers
 from service.http.routes import (
     adapters,
     completions,
@@ -99,6 +100,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> GatedFastAP
         partial(FastAPI.__call__, app),
         hot=hot,
         guard=worker.guard,
+        munge=MungeCallers(settings.munge_socket, worker.pseudonyms.user),
         names=HostNames(settings.host_names) if settings.is_loopback else None,
         metrics=worker.metrics,
         routes=app.routes,

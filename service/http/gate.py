@@ -12,11 +12,12 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
-from service.auth import Caller, Guard, Scope
+from service.auth import Caller, Guard, Scope, allowed
 from service.errors import STATUSES, EncodedBodyError, MalformedRequestError
 from service.http.error_answers import failure, send_error
 from service.http.host_names import HostNames
 from service.http.hot_calls import HotCalls
+from service.http.munge_callers import MungeCallers, is_credential
 from service.metrics import Metrics, RouteMetrics
 
 SCHEME = "token"
@@ -94,6 +95,7 @@ class Gate:
         app: everything else.
         hot: the hot calls.
         guard: knows the tokens.
+        munge: knows the users of MUNGE credentials.
         names: under which the service answers while it asks for no tokens; None: any.
         metrics: where requests are counted.
         routes: of the application.
@@ -105,6 +107,7 @@ class Gate:
         *,
         hot: HotCalls,
         guard: Guard,
+        munge: MungeCallers,
         names: HostNames | None,
         metrics: Metrics,
         routes: Sequence[BaseRoute],
@@ -112,6 +115,7 @@ class Gate:
         self._app = app
         self._hot = hot
         self._guard = guard
+        self._munge = munge
         self._names = names
         self._metrics = metrics
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
@@ -154,8 +158,10 @@ class Gate:
                 return endpoint
         return self._elsewhere
 
-    def _check_head(self, connection: Connection, endpoint: Endpoint) -> None:
+    def _check_head(self, connection: Connection, endpoint: Endpoint) -> bytes | None:
         """Check the head of a request, before any of its body is read.
+
+        Returns its MUNGE credential if that has still to be decoded.
 
         Raises:
             MalformedRequestError: it does not name its host, as HTTP/1.1 has it, or has an address
@@ -170,14 +176,17 @@ class Gate:
             raise MalformedRequestError("A request of HTTP/1.1 needs a Host header.")
         if self._names is not None and self._guard.is_open:
             self._names.check(host, headers.get(b"origin"))
-        if not endpoint.is_open:
-            connection[CALLER] = self._guard.admit(headers.get(b"authorization"), endpoint.scopes)
+        authorization = headers.get(b"authorization")
+        has_credential = is_credential(authorization) and not self._guard.is_open
+        if not endpoint.is_open and not has_credential:
+            connection[CALLER] = self._guard.admit(authorization, endpoint.scopes)
         check_is_text(connection.get("raw_path") or b"")
         check_is_text(connection.get("query_string") or b"")
         if endpoint.is_for_filters and host == FILTERS_HOST:
             self._metrics.requests.asked_by(headers.get(b"user-agent", b""))
         if headers.get(b"content-encoding", b"identity").strip().lower() not in NO_ENCODING:
             raise EncodedBodyError("The body must be sent as it is, without any Content-Encoding.")
+        return authorization if has_credential and not endpoint.is_open else None
 
     async def __call__(self, connection: Connection, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -194,7 +203,10 @@ class Gate:
             await send(message)
 
         try:
-            self._check_head(connection, endpoint)
+            credential = self._check_head(connection, endpoint)
+            if credential is not None:
+                caller = await self._munge.caller(credential)
+                connection[CALLER] = allowed(caller, endpoint.scopes)
             await endpoint.app(connection, receive, watched)
         except ANSWERED as error:
             await send_error(watched, error)

@@ -103,7 +103,8 @@ def describe(app: FastAPI) -> dict[str, Any]:
             "type": "http",
             "scheme": "bearer",
             "description": "A token of `walltimed token issue`. Needed beyond loopback, and on "
-            "loopback once one has been issued.",
+            "loopback once one has been issued. A MUNGE credential of a user (scheme `Munge`) "
+            "is as good as a token of scope self.",
         }
         explain(document)
         app.openapi_schema = document

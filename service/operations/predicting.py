@@ -13,6 +13,7 @@ from predictors.distribution import MARGIN_SECONDS
 from predictors.jobs import Interval, Prediction, Submission
 from predictors.methods.least_cost import LeastCost
 from predictors.registry import AUTO, UNCERTAIN
+from service.auth import EVERYBODY, Caller
 from service.contract.answers import (
     BasisAnswer,
     ExtensionAnswer,
@@ -29,7 +30,7 @@ from service.contract.bodies import (
     check_length,
     method_of,
 )
-from service.errors import InvalidFieldError
+from service.errors import ForbiddenError, InvalidFieldError
 from service.worker.live_state import ClusterState
 from service.worker.prediction_recorder import AnsweredPrediction
 from service.worker.worker import Worker
@@ -52,14 +53,15 @@ class Predicting:
         self._prefix = secrets.token_hex(8)
         self._serial = count(1)
 
-    def predict(self, body: PredictionRequest) -> PredictionAnswer:
+    def predict(self, body: PredictionRequest, caller: Caller) -> PredictionAnswer:
         """Predict one job.
 
         Raises:
+            ForbiddenError: the caller may not ask about another user's job.
             InvalidFieldError: there is no method of that name.
         """
         method = method_of(body.method, self._settings.method)
-        return self._answer(body, method, self._question(body, method), self._clock())
+        return self._answer(body, method, self._question(body, method), self._clock(), caller)
 
     async def predict_batch(self, body: PredictionBatch) -> PredictionsAnswer:
         """Predict several jobs, in order.
@@ -142,9 +144,14 @@ class Predicting:
         return Question(coverage=coverage, underestimation_rate=rate, explain=body.explain)
 
     def _answer(
-        self, body: AskedSubmission, method: str, question: Question, now: float
+        self,
+        body: AskedSubmission,
+        method: str,
+        question: Question,
+        now: float,
+        caller: Caller = EVERYBODY,
     ) -> PredictionAnswer:
-        submission = self._hide(body.submission(now))
+        submission = own(self._hide(body.submission(now)), caller)
         if body.elapsed is not None:
             question = replace(question, elapsed=body.elapsed)
         state = self._follower.state_of(submission.cluster)
@@ -152,7 +159,8 @@ class Predicting:
         prediction = running_on(state.ask(method, as_of, question), body.elapsed)
         self._metrics.predictions.labels(prediction.method).inc()
         prediction_id = f"{self._prefix}-{next(self._serial):x}"
-        if self._settings.record_predictions and body.elapsed is None:
+        is_recorded = self._settings.record_predictions and caller.restricted_to is None
+        if is_recorded and body.elapsed is None:
             self._recorder.later(
                 AnsweredPrediction(
                     state=state,
@@ -175,6 +183,19 @@ class Predicting:
             job_id=body.job_id,
             cluster=submission.cluster,
         )
+
+
+def own(submission: Submission, caller: Caller) -> Submission:
+    """Return the submission as the caller's own, if the caller may ask about no other.
+
+    Raises:
+        ForbiddenError: it names another user.
+    """
+    if caller.restricted_to is None:
+        return submission
+    if submission.user not in {None, caller.restricted_to}:
+        raise ForbiddenError("You may ask about your own jobs only.")
+    return replace(submission, user=caller.restricted_to)
 
 
 def later(submission: Submission, elapsed: float) -> Submission:

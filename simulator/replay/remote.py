@@ -3,7 +3,7 @@
 import socket
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from types import TracebackType
@@ -101,14 +101,24 @@ class Client:
         url: such as http://127.0.0.1:8580 or unix:/run/walltimed.sock; https works, too.
         token: the bearer token to send.
         timeout: seconds until a silent service counts as unreachable.
+        credential: makes the Authorization header of each request, if there is one, in the place
+            of a token.
     """
 
-    def __init__(self, url: str, *, token: str | None = None, timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout: float = 60.0,
+        credential: Callable[[], str | None] | None = None,
+    ) -> None:
         self.url = url
         self._connection, self._path = connection_to(url, timeout)
         self._headers = {"Content-Type": "application/json", "User-Agent": "walltimed"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
+        self._credential = credential
 
     def predict(
         self, submission: Submission, method: str | None = None, *, coverage: float | None = None
@@ -202,7 +212,10 @@ class Client:
         return answer
 
     def _exchange(self, verb: str, path: str, payload: bytes | None) -> tuple[bytes, int]:
-        self._connection.request(verb, self._path + path, payload, self._headers)
+        headers = self._headers
+        if self._credential is not None and (authorization := self._credential()):
+            headers = {**headers, "Authorization": authorization}
+        self._connection.request(verb, self._path + path, payload, headers)
         response: HTTPResponse = self._connection.getresponse()
         return response.read(), response.status
 

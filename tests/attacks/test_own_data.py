@@ -40,6 +40,7 @@ PERIOD = {"since": NOW - 86400, "until": NOW + 86400}
 
 # Each route that a token of scope self may call, with requests for the other user's data.
 OPEN = {
+    "POST /v1/predictions": [{**ASKED, "application": "solve", "explain": True}],
     "GET /v1/methods": [{}],
     "GET /v1/users/{user}/accuracy": [],  # 403, below
     "GET /v1/accuracy-groups": [{}],
@@ -82,6 +83,7 @@ REFUSED = [
     ("GET", "/v1/clusters/hill/jobs/mallory-1", {}, 404),
     ("GET", "/v1/clusters/hill/jobs/mallory-2", {}, 404),
     ("POST", "/v1/clusters/hill/what-if", {"submission": {**ASKED, "user": "mallory"}}, 403),
+    ("POST", "/v1/predictions", {**ASKED, "user": "mallory"}, 403),
     ("GET", "/v1/reports/requests", {"user": "mallory"}, 403),
     ("GET", "/job", {"id": "mallory-2"}, 404),
     ("GET", "/job", {"id": "mallory-1"}, 404),

@@ -1,10 +1,15 @@
 """cli_filter.lua in a stand-alone Lua: advice at sbatch, never in the way."""
 
+import os
 import re
 
 import pytest
 from fake_service import GARBAGE, STREAMS, fake_service, prediction
+from patience import BUSY_SECONDS
+from private_munge import REASON_TO_SKIP, PrivateMunge
 from slurm_scripts import LUAS, Site
+
+from service import munge
 
 pytestmark = pytest.mark.skipif(not LUAS, reason="needs lua5.1, 5.3 or 5.4 with lua-socket")
 OPTIONS = {"time": "01:00:00", "job-name": "relax", "partition": "short", "ntasks": "2"}
@@ -182,3 +187,36 @@ def test_without_an_interval_that_rests_on_history_no_range_is_told(site, answer
     with fake_service(prediction(**answer)) as service:
         done = submit(site, service)
     assert done.told == ["walltimed: jobs like this one ran about 8 min; this one may run 60 min"]
+
+
+def authorization(service):
+    (head,) = service.headers
+    return re.search(r"Authorization: (\S+) (\S+)\r\n", head)
+
+
+@pytest.mark.skipif(bool(REASON_TO_SKIP), reason=str(REASON_TO_SKIP))
+def test_the_user_is_named_by_a_munge_credential(site):
+    with PrivateMunge() as munged, fake_service(prediction()) as service:
+        done = submit(site, service, munge=str(munged.command))
+        scheme, credential = authorization(service).groups()
+        assert scheme == "Munge"
+        assert munge.decode(credential, munged.socket) == os.getuid()
+    assert done.told
+
+
+@pytest.mark.parametrize("command", ["/nonexistent/munge", "/bin/false", "echo 'no credential'"])
+def test_without_a_credential_the_question_is_asked_all_the_same(any_site, command):
+    with fake_service(prediction()) as service:
+        done = submit(any_site, service, munge=command)
+    assert done.told
+    assert authorization(service) is None
+
+
+def test_a_munge_that_hangs_takes_no_more_than_the_budget(any_site, tmp_path):
+    hung = tmp_path / "munge"
+    hung.write_text("#!/bin/sh\nexec sleep 60\n")
+    hung.chmod(0o755)
+    with fake_service(prediction()) as service:
+        done = submit(any_site, service, munge=str(hung), budget_ms=200)
+    assert (done.result, done.told) == (0, [])
+    assert done.seconds < 0.2 + BUSY_SECONDS

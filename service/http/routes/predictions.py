@@ -6,7 +6,7 @@ from service.auth import Scope
 from service.contract.answers import ExtensionAnswer, PredictionAnswer, PredictionsAnswer
 from service.contract.bodies import ExtensionRequest, PredictionBatch, PredictionRequest
 from service.contract.decoding import msgspec_first
-from service.http.gate import needs
+from service.http.gate import CALLER, CurrentCaller, needs
 from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import BODY_REFUSALS
 from service.operations.predicting import Predicting
@@ -24,14 +24,15 @@ def add(router: APIRouter, hot: HotCalls, predicting: Predicting, *, limit: int)
         "/v1/predictions",
         tags=["predictions"],
         responses=BODY_REFUSALS,
-        openapi_extra=extra,
+        openapi_extra=needs(Scope.PREDICT, Scope.SELF),
     )
-    async def predict(body: PredictionRequest) -> PredictionAnswer:
+    async def predict(caller: CurrentCaller, body: PredictionRequest) -> PredictionAnswer:
         """Predict how long a job will run.
 
         A prediction does not change what the service has learned: a submit filter may ask twice.
+        A caller with scope self asks about their own jobs only, and nothing is recorded.
         """
-        return predicting.predict(body)
+        return predicting.predict(body, caller)
 
     @router.post(
         "/v1/predictions/batch",
@@ -59,7 +60,10 @@ def add(router: APIRouter, hot: HotCalls, predicting: Predicting, *, limit: int)
         return predicting.extend(body)
 
     hot["POST", "/v1/predictions"] = JSONCall(
-        endpoint=predict, validate=msgspec_first(PredictionRequest), limit=about_one
+        endpoint=predict,
+        validate=msgspec_first(PredictionRequest),
+        limit=about_one,
+        arguments=lambda connection: (connection[CALLER],),
     )
     hot["POST", "/v1/predictions/batch"] = JSONCall(
         endpoint=predict_batch, validate=msgspec_first(PredictionBatch), limit=limit

@@ -17,7 +17,6 @@ from service.contract.answers import BasisAnswer
 from service.contract.bodies import method_of
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import VariantBody, WhatIfRequest
-from service.errors import ForbiddenError
 from service.live_queue.job_forecasts import ForecastPoint, LiveQueue, waiting_point
 from service.live_queue.playing import (
     WORK_AWAITED,
@@ -36,7 +35,7 @@ from service.live_queue.snapshot import (
     pool_place,
 )
 from service.operations.live_queue.showing import ShowingQueues, time_interval_answer
-from service.operations.predicting import explanation_of, in_agreement, interval_of
+from service.operations.predicting import explanation_of, in_agreement, interval_of, own
 from service.operations.suggested_requests import suggested_request
 from service.worker.live_state import ClusterState
 from service.worker.queue_keeper import VersionedQueue
@@ -190,19 +189,6 @@ class WhatIf:
             )
             for job in queue.snapshot.jobs
         ]
-
-
-def own(submission: Submission, caller: Caller) -> Submission:
-    """Return the submission as the caller's own, if the caller may ask about no other.
-
-    Raises:
-        ForbiddenError: it names another user.
-    """
-    if caller.restricted_to is None:
-        return submission
-    if submission.user not in {None, caller.restricted_to}:
-        raise ForbiddenError("This token is good for what is its own user's.")
-    return replace(submission, user=caller.restricted_to)
 
 
 def varied(submission: Submission, variant: VariantBody) -> Submission:

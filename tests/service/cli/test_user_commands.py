@@ -1,11 +1,13 @@
 """The commands of users, against a service that serves on a socket."""
 
 import csv
+import getpass
 import io
 import json
 import time
 
 import pytest
+from private_munge import REASON_TO_SKIP, PrivateMunge
 from running_service import Service, eventually
 
 from service.store import open_store
@@ -41,7 +43,18 @@ def job(job_id, user, processors, request, **fields):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, sqlite_template):
+def munged():
+    """A munged that service and commands use; None where there is none."""
+    if REASON_TO_SKIP:
+        yield None
+        return
+    with PrivateMunge() as munged, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WALLTIMED_MUNGE_SOCKET", str(munged.socket))
+        yield munged
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, sqlite_template, munged):  # noqa: ARG001 - sets the environment
     """A service with a history of two users and a queue, and its store."""
     file = tmp_path_factory.mktemp("site") / "walltimed.sqlite3"
     file.write_bytes(sqlite_template.read_bytes())
@@ -200,3 +213,38 @@ def test_a_token_of_ones_own_is_enough_for_all_of_them(site, call, tmp_path):
         store.tokens.forget_all()
         store.close()
         eventually(lambda: site.client.get("/v1/clusters").is_success)
+
+
+@pytest.mark.skipif(bool(REASON_TO_SKIP), reason=str(REASON_TO_SKIP))
+def test_munge_is_enough_for_all_of_them_without_a_token(site, call):
+    store = open_store(site.url)
+    store.tokens.issue("filter", ["predict"], 0.0)
+    store.close()
+    eventually(lambda: site.client.get("/v1/clusters").status_code == 401)
+    try:
+        assert len(call("queue")[1].splitlines()) == 2, "none of the jobs is this user's"
+        assert call("ask", "--time", "60")[0] == 0
+        assert call("ask", "--time", "60", "--user", "bob")[0] == 1
+        assert call("report")[0] == 0
+        code, told, complained = call("report", "--user", "ada")
+        assert (code, told) == (1, "")
+        assert "403" in complained
+        assert getpass.getuser() not in complained
+    finally:
+        store = open_store(site.url)
+        store.tokens.forget_all()
+        store.close()
+        eventually(lambda: site.client.get("/v1/clusters").is_success)
+
+
+@pytest.mark.skipif(bool(REASON_TO_SKIP), reason=str(REASON_TO_SKIP))
+def test_a_munged_that_is_away_is_told_and_a_service_without_tokens_is_still_asked(
+    call, monkeypatch, tmp_path
+):
+    dead = tmp_path / "socket"
+    dead.touch()
+    monkeypatch.setenv("WALLTIMED_MUNGE_SOCKET", str(dead))
+    code, told, complained = call("queue")
+    assert code == 0
+    assert "1 running" in told
+    assert "You are not named to the service: munged at" in complained
