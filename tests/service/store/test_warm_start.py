@@ -209,7 +209,7 @@ def test_a_service_knows_after_a_warm_start_what_it_knew(long_store, all_learned
     for cluster in whole.clusters:
         before, after = whole.of(cluster), warm.of(cluster)
         if method != "percentile":  # its own old answers rested on a window that is older still
-            assert after.error_ratios.ascending() == before.error_ratios.quantiles()
+            assert after.error_ratios.ascending() == before.error_ratios.ascending()
         for user in {run.submission.user for run in log}:
             assert after.accuracy_groups.of(user) == before.accuracy_groups.of(user)
             job = Submission(user=user, requested_walltime=3600.0, submit_time=61 * DAY)
