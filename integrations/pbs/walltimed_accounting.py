@@ -1,26 +1,18 @@
-#!/usr/bin/env python3
-"""Follows the accounting log of PBS or Torque and reports every run that ends to walltimed.
+"""The accounting log of PBS or Torque: every run that ends is reported, see walltimed_pbs.py.
 
-    walltimed_accounting.py --directory /var/spool/pbs/server_priv/accounting
-
-Only reads, beside the server and not in it. What the service has not acknowledged is sent again;
-what was sent twice counts once. Python 3.6 or newer, standard library only.
+What the service has not acknowledged is sent again; what was sent twice counts once.
 """
 
-import argparse
 import http.client
 import json
 import os
 import re
-import signal
 import sys
-import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
-TOKEN_FILE = "/etc/walltimed/pbs-token"  # noqa: S105 - where it is, not what it is
 MOST_LINES = 500
 MOST_BYTES = 4 << 20  # of records at a time; the service takes twice as many
 LONGEST_LINE = 1 << 19  # bytes; the service takes no longer record
@@ -178,35 +170,3 @@ def follow(options, stop):
                 return 1
         if options.once or stop.wait(pause):
             return 0
-
-
-def parsed(arguments):
-    """Parse the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--directory", required=True, help="the server's accounting directory")
-    parser.add_argument("--url", default="http://127.0.0.1:8580")
-    parser.add_argument("--cluster", default="default")
-    parser.add_argument(
-        "--token-file",
-        default=TOKEN_FILE if os.path.exists(TOKEN_FILE) else None,
-        help=f"file with a token of scope ingest; {TOKEN_FILE} if there is one",
-    )
-    parser.add_argument("--state", default="/var/lib/walltimed/pbs-accounting.json")
-    parser.add_argument(
-        "--since", default=time.strftime("%Y%m%d"), help="first day to report, at the first start"
-    )
-    parser.add_argument("--interval", type=float, default=5.0, help="seconds between looks")
-    parser.add_argument("--once", action="store_true", help="report what is new and end")
-    return parser.parse_args(arguments)
-
-
-def main(arguments=None):
-    """Follow the log until SIGTERM."""
-    options = parsed(arguments)
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    return follow(options, stop)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

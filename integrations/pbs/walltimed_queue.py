@@ -1,29 +1,24 @@
-#!/usr/bin/env python3
-"""Hands the queue and the machine of PBS over to walltimed, again and again.
+"""The queue and the machine of PBS, handed over to walltimed again and again: walltimed_pbs.py.
 
-    walltimed_queue.py --cluster hill --token-file /etc/walltimed/pbs-token
-
-Only reads, by `qstat -f -t -F json` and `pbsnodes -a -F json`, beside the server and not in it.
-walltimed then tells users when their jobs will start. Python 3.6 or newer, standard library only.
+Read by `qstat -f -t -F json` and `pbsnodes -a -F json`. walltimed then tells users when their jobs
+will start.
 """
 
-import argparse
 import http.client
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
+import walltimed_accounting
+
 CONF = "/etc/pbs.conf"
-TOKEN_FILE = "/etc/walltimed/pbs-token"  # noqa: S105 - where it is, not what it is
 NO_LIMIT = 365 * 24 * 3600  # stands for a walltime that a job does not have
 DATE = "%a %b %d %H:%M:%S %Y"
 UNUSABLE = re.compile(r"down|offline|unknown|stale|provisioning|maintenance|sleep")
@@ -227,18 +222,10 @@ def hand_over(body, options):
     request = urllib.request.Request(url, data=json.dumps(body).encode(), method="PUT")
     request.add_header("Content-Type", "application/json")
     if options.token_file:
-        request.add_header("Authorization", "Bearer " + token_in(options.token_file))
+        token = walltimed_accounting.token_in(options.token_file)
+        request.add_header("Authorization", "Bearer " + token)
     with urllib.request.urlopen(request, timeout=options.timeout):
         pass  # 202 says that it is taken
-
-
-def token_in(path):
-    """Return the token in a file; an error does not repeat other content, as it may be a token."""
-    with open(path, "rb") as file:
-        words = file.read().split()
-    if len(words) != 1:
-        raise ValueError(f"{path} does not hold one token and nothing else")
-    return words[0].decode("ascii")
 
 
 def advice_about(error, options):
@@ -255,14 +242,14 @@ def advice_about(error, options):
 
 def follow(options, stop):
     """Hand the queue over until ``stop``; each new failure is printed once."""
-    told, pause = None, options.interval
+    told, pause = None, options.queue_interval
     while True:
         try:
             body = snapshot(options)
             hand_over(body, options)
             if told:
                 print("the queue is handed over again", file=sys.stderr, flush=True)
-            told, pause = None, options.interval
+            told, pause = None, options.queue_interval
         except (
             OSError,
             ValueError,
@@ -280,36 +267,3 @@ def follow(options, stop):
             return 0
         if stop.wait(pause):
             return 0
-
-
-def parsed(arguments):
-    """Parse the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--url", default="http://127.0.0.1:8580")
-    parser.add_argument("--cluster", default="default")
-    parser.add_argument(
-        "--token-file",
-        default=TOKEN_FILE if os.path.exists(TOKEN_FILE) else None,
-        help=f"file with a token of scope ingest; {TOKEN_FILE} if there is one",
-    )
-    parser.add_argument("--interval", type=float, default=60.0, help="seconds between looks")
-    parser.add_argument("--timeout", type=float, default=30.0, help="seconds for each command")
-    parser.add_argument("--qstat", default=program("qstat"))
-    parser.add_argument("--pbsnodes", default=program("pbsnodes"))
-    parser.add_argument(
-        "--depth", type=int, default=1, help="the server's backfill_depth: jobs with reservations"
-    )
-    parser.add_argument("--once", action="store_true", help="hand over once and end")
-    return parser.parse_args(arguments)
-
-
-def main(arguments=None):
-    """Hand the queue over until SIGTERM."""
-    options = parsed(arguments)
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    return follow(options, stop)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

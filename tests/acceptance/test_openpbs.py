@@ -237,12 +237,10 @@ def test_a_default_limit_comes_from_the_interval_as_soon_as_there_is_history_eno
 def test_the_queue_is_handed_over_and_its_users_are_told(well):
     reader = well.token("reader", "--scope", "read")
     cores = f"select=1:ncpus={os.cpu_count()}"
-    well.write("/etc/walltimed/pbs-queue", "OPTIONS=--interval 1\n")
     running = well.qsub("-l", cores, "-l", "walltime=00:20:00", script="sleep 600")
     eventually(lambda: well.job(running)["job_state"] == "R", seconds=60)
     waiting = well.qsub("-l", cores, "-l", "walltime=00:10:00", "-N", "patient")
     held = submitted(well, "-h", "-N", "held")
-    well.start_unit("walltimed-pbs-queue")
 
     def queue():
         with contextlib.suppress(AssertionError):  # 404, until it is handed over
@@ -252,7 +250,7 @@ def test_the_queue_is_handed_over_and_its_users_are_told(well):
                 return shown | found
         return None
 
-    shown = eventually(queue, seconds=120)
+    shown = eventually(queue, seconds=180)
     assert [pool["processors"] for pool in shown["pools"]] == [os.cpu_count()]
     states = [shown[job]["state"] for job in (running, waiting, held)]
     assert states == ["running", "waiting", "held"]
@@ -279,7 +277,7 @@ def test_the_queue_is_handed_over_and_its_users_are_told(well):
         lambda: well.call("/v1/waits?cluster=default", reader)["scores"], seconds=120
     )
     assert scores[0]["jobs"] >= 1
-    assert "will try again" not in well.log("walltimed-pbs-queue")
+    assert "will try again" not in well.log("walltimed-pbs")
 
 
 def test_a_job_that_waited_is_predicted_again_when_it_starts(well):
@@ -362,4 +360,4 @@ def test_without_its_token_the_hook_accepts_and_the_follower_says_so_once(well):
         well.write(TOKEN_FILE, "wt_no_token")
         assert "walltimed_prediction" not in well.wanted(submitted(well))
     assert "HTTP/1.1 401" in well.server_log()
-    assert well.log("walltimed-pbs-accounting").count("refuses") == 0
+    assert well.log("walltimed-pbs").count("refuses") == 0

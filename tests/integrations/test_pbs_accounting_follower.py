@@ -17,6 +17,11 @@ def follower():
     return site_scripts.loaded(site_scripts.FOLLOWER)
 
 
+def accounting(follower):
+    """Its part for the accounting log."""
+    return follower.walltimed_accounting
+
+
 @pytest.fixture
 def log(tmp_path):
     directory = tmp_path / "accounting"
@@ -32,7 +37,7 @@ def words(log, service, **options):
     """The options of the follower of this log."""
     options = {"directory": log, "url": service.url, "state": log.parent / "state.json"} | options
     given = [(f"--{name.replace('_', '-')}", str(value)) for name, value in options.items()]
-    return ["--since", "20310203", *(word for pair in given for word in pair)]
+    return ["--without-queue", "--since", "20310203", *(word for pair in given for word in pair)]
 
 
 def look(follower, log, service, **options):
@@ -102,7 +107,7 @@ def test_a_long_log_is_sent_in_batches(follower, log):
 def test_a_batch_ends_with_the_record_that_makes_it_too_large(
     follower, log, monkeypatch, most, expected
 ):
-    monkeypatch.setattr(follower, "MOST_BYTES", 2 * len(record(1)) + most)
+    monkeypatch.setattr(accounting(follower), "MOST_BYTES", 2 * len(record(1)) + most)
     service = after_a_look(follower, log, "".join(map(record, range(1, 8))))
     assert sizes(service) == expected
 
@@ -147,7 +152,8 @@ def test_the_token_is_read_from_a_file(follower, log, tmp_path):
 
 
 def follow(follower, log, service, looks, **options):
-    return follower.follow(follower.parsed(words(log, service, **options)), looks)
+    chosen = follower.parsed(words(log, service, **options))
+    return accounting(follower).follow(chosen, looks)
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -225,7 +231,9 @@ def test_the_offset_is_that_of_the_look(follower, log, monkeypatch):
     day, offset = log / "20310203", "+0100"
     day.write_text(record(1))
     monkeypatch.setattr(
-        follower.time, "strftime", lambda form: {"%z": offset}.get(form, "20310203")
+        accounting(follower).time,
+        "strftime",
+        lambda form: {"%z": offset}.get(form, "20310203"),
     )
     with fake_service(OK, hangs_up=True) as service:
 
@@ -240,9 +248,9 @@ def test_the_offset_is_that_of_the_look(follower, log, monkeypatch):
 
 
 def test_a_log_that_may_not_be_read_is_told_with_what_to_do(follower):
-    told = follower.advice_about(PermissionError(13, "Permission denied"), None)
+    told = accounting(follower).advice_about(PermissionError(13, "Permission denied"), None)
     assert "docs/pbs.md" in told
-    assert follower.advice_about(OSError(5, "Input/output error"), None) == (
+    assert accounting(follower).advice_about(OSError(5, "Input/output error"), None) == (
         "[Errno 5] Input/output error"
     )
 
@@ -315,7 +323,7 @@ def test_a_position_is_on_the_disk_before_it_replaces_the_old_one(follower, log,
     def fsync(number):
         seen.append((os.fstat(number).st_size, state.exists()))
 
-    monkeypatch.setattr(follower.os, "fsync", fsync)
+    monkeypatch.setattr(accounting(follower).os, "fsync", fsync)
     after_a_look(follower, log)
     assert seen == [(state.stat().st_size, False)]
 

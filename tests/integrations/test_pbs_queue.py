@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -18,24 +19,30 @@ SUBMITTED = 1795332369.0  # Sun Nov 22 07:26:09 2026 UTC
 
 
 @pytest.fixture
-def follower(monkeypatch):
+def program(monkeypatch):
     """The script as a module, on a machine whose clock is UTC."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    yield site_scripts.loaded(site_scripts.QUEUE)
+    yield site_scripts.loaded(site_scripts.FOLLOWER)
     monkeypatch.undo()
     time.tzset()
 
 
 @pytest.fixture
-def options(follower, tmp_path):
+def follower(program):
+    """Its part for the queue."""
+    return program.walltimed_queue
+
+
+@pytest.fixture
+def options(program, tmp_path):
     """Options with stand-ins for the two commands, which print what the real ones printed."""
     for name in ("qstat", "pbsnodes"):
         command = tmp_path / name
         command.write_text(f"#!/bin/sh\nexec cat {CAPTURED / name}.json\n")
         command.chmod(0o755)
     words = ["--once", "--qstat", str(tmp_path / "qstat"), "--pbsnodes", str(tmp_path / "pbsnodes")]
-    return follower.parsed([*words, "--cluster", "hill"])
+    return program.parsed([*words, "--cluster", "hill"])
 
 
 def prints(command, text):
@@ -243,16 +250,16 @@ def test_nodes_that_are_down_count_for_nothing_but_what_runs_on_them(follower):
     ]
 
 
-def test_commands_are_found_where_pbs_says_that_it_is(follower, tmp_path, monkeypatch):
+def test_commands_are_found_where_pbs_says_that_it_is(program, follower, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PBS_CONF_FILE", str(tmp_path / "pbs.conf"))
     assert follower.program("qstat") == "qstat"
     (tmp_path / "pbs.conf").write_text("# PBS\nPBS_HOME=/var/spool/pbs\nPBS_EXEC=/opt/hill\n")
-    assert follower.parsed([]).qstat == "/opt/hill/bin/qstat"
+    assert program.parsed([]).qstat == "/opt/hill/bin/qstat"
     (tmp_path / "qstat").write_text("#!/bin/sh\n")
     (tmp_path / "qstat").chmod(0o755)
-    assert follower.parsed([]).qstat == str(tmp_path / "qstat")
-    assert follower.parsed([]).pbsnodes == "/opt/hill/bin/pbsnodes"
+    assert program.parsed([]).qstat == str(tmp_path / "qstat")
+    assert program.parsed([]).pbsnodes == "/opt/hill/bin/pbsnodes"
 
 
 def test_the_service_takes_what_is_handed_over(follower, options, sqlite_url, monkeypatch, capsys):
@@ -270,7 +277,7 @@ def test_the_service_takes_what_is_handed_over(follower, options, sqlite_url, mo
             return open(os.devnull)  # noqa: PTH123 - closed by the caller
 
         monkeypatch.setattr(follower.urllib.request, "urlopen", urlopen)
-        assert follower.follow(options, follower.threading.Event()) == 0
+        assert follower.follow(options, threading.Event()) == 0
         shown = service.get("/v1/clusters/hill/snapshot").json()
     printed = capsys.readouterr()
     assert printed.out.endswith("\n1 running, 9 waiting\n")
@@ -282,7 +289,7 @@ def test_the_service_takes_what_is_handed_over(follower, options, sqlite_url, mo
 
 def test_what_is_wrong_is_told_and_ends_a_single_look(follower, options, capsys):
     options.qstat = "/nowhere/qstat"
-    assert follower.follow(options, follower.threading.Event()) == 1
+    assert follower.follow(options, threading.Event()) == 1
     assert "will try again: " in capsys.readouterr().err
 
 
@@ -293,13 +300,13 @@ def test_what_a_command_complains_of_is_told_but_not_without_end(
     refusing.write_text(f"#!/bin/sh\necho {'x' * 400} >&2\nexit 1\n")
     refusing.chmod(0o755)
     options.qstat = str(refusing)
-    assert follower.follow(options, follower.threading.Event()) == 1
+    assert follower.follow(options, threading.Event()) == 1
     assert capsys.readouterr().err.endswith(f"failed: {'x' * 300}\n")
 
 
 def test_a_machine_without_processors_is_not_handed_over(follower, options, tmp_path, capsys):
     (tmp_path / "pbsnodes").write_text("#!/bin/sh\necho '{}'\n")
-    assert follower.follow(options, follower.threading.Event()) == 1
+    assert follower.follow(options, threading.Event()) == 1
     assert "pbsnodes" in capsys.readouterr().err
 
 
@@ -319,7 +326,7 @@ def test_the_queue_goes_to_the_clusters_own_address_with_the_token(follower, opt
     options.token_file, options.cluster = str(tmp_path / "token"), "a/b"
     with fake_service(http(202, b"{}"), hangs_up=True) as service:
         options.url = f"{service.url}/"
-        assert follower.follow(options, follower.threading.Event()) == 0
+        assert follower.follow(options, threading.Event()) == 0
     assert service.headers[0].startswith("PUT /v1/clusters/a%2Fb/snapshot HTTP/1.1\r\n")
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
     (sent,) = service.requests
@@ -347,10 +354,11 @@ def test_trouble_is_told_once_and_waited_for_ever_longer_up_to_five_minutes(
     ]
 
 
-def test_it_runs_until_it_is_told_to_stop(options):
+def test_it_runs_until_it_is_told_to_stop(options, tmp_path):
     with fake_service(http(500, b"{}"), hangs_up=True) as service:
         words = ("--url", service.url, "--qstat", options.qstat, "--pbsnodes", options.pbsnodes)
-        line = site_scripts.first_line_until_sigterm(site_scripts.QUEUE, *words)
+        places = ("--directory", tmp_path, "--state", tmp_path / "state.json")
+        line = site_scripts.first_line_until_sigterm(site_scripts.FOLLOWER, *words, *places)
     assert line.startswith("will try again: ")
 
 
@@ -368,3 +376,15 @@ def test_a_job_whose_nodes_are_all_down_waits_for_them(follower, options, bound,
     prints(options.pbsnodes, json.dumps({"nodes": nodes}))
     waiting = follower.snapshot(options)["waiting"]
     assert {job["queue"] for job in waiting if job["held"]} == held
+
+
+def test_one_look_reports_the_runs_and_hands_the_queue_over(program, options, tmp_path):
+    log = tmp_path / "accounting"
+    log.mkdir()
+    (log / "20310203").write_text("02/03/2031 04:15:06;E;1.hill;user=carol\n")
+    words = ["--directory", log, "--state", tmp_path / "state.json", "--since", "20310203"]
+    words += ["--qstat", options.qstat, "--pbsnodes", options.pbsnodes, "--once"]
+    with fake_service(http(200, b"{}", "Content-Type: application/json"), hangs_up=True) as service:
+        assert program.main([*map(str, words), "--url", service.url]) == 0
+    called = sorted(head.split()[1].partition("?")[0] for head in service.headers)
+    assert called == ["/v1/adapters/pbs/accounting", "/v1/clusters/default/snapshot"]

@@ -8,21 +8,22 @@ from pathlib import Path
 from types import ModuleType
 
 INTEGRATIONS = Path(__file__).parents[2] / "integrations"
-FOLLOWER, QUEUE, FORWARDER = (
-    INTEGRATIONS / name
-    for name in (
-        "pbs/walltimed_accounting.py",
-        "pbs/walltimed_queue.py",
-        "slurm/walltimed_forwarder.py",
-    )
+FOLLOWER, FORWARDER = (
+    INTEGRATIONS / name for name in ("pbs/walltimed_pbs.py", "slurm/walltimed_forwarder.py")
 )
 
 
 def loaded(script: Path) -> ModuleType:
-    """Return a script as a module of its own."""
+    """Return a script as a module of its own; it finds modules beside it."""
     spec = importlib.util.spec_from_file_location(script.stem, script)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(script.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(script.parent))
+        for beside in script.parent.glob("*.py"):
+            sys.modules.pop(beside.stem, None)
     return module
 
 
