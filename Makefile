@@ -18,7 +18,7 @@ LARGE := llvmlite|numba|numpy|psycopg-binary
 these = awk -v large='^($(LARGE))==' '/^[a-z]/ {wanted = $(1)($$0 ~ large)} wanted' requirements/runtime.txt
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
-.PHONY: demo test test-long tests mutants format lint types imports check docs lock \
+.PHONY: demo test test-long tests mutants papers format lint types imports check docs lock \
 	slurm slurm-accounts slurm-root openpbs chromium screenshots clean
 
 # What the demo needs, and no more. Bytecode is written at the first import of a module. What
@@ -105,6 +105,12 @@ lock:
 	$(PIN) pyproject.toml --extra learning --constraint requirements/dev.txt -o requirements/learning.txt
 	$(PIN) --group docs --constraint requirements/dev.txt -o requirements/docs.txt
 	$(PIN) --group build -o requirements/build.txt
+
+# Every figure and table of docs/papers.md from the logs in the directory TRACES, compared with
+# results/papers: hours on two cores. PAPERS="--only rocchetti" makes those of one study, "--only xu-figure-1" one.
+TRACES ?= traces
+papers: .venv/ready
+	$(BIN)/python research/papers.py "$(TRACES)" $(PAPERS)
 
 # What the tests of the Slurm integration need, on Debian 12 or newer, as root; without it they
 # are skipped. Nothing has to be configured or started.

@@ -91,7 +91,8 @@ EXPERIMENTS = (
         "klusacek",
         """Compare estimates under conservative backfilling, and show how early nodes are known.
 
-        Klusáček & Soysal 2020, Figs. 5 to 7, 9 and 11 to 14, on CTC-SP2, SDSC-SP2, CERIT-SC.
+        Klusáček & Soysal 2020, Figs. 2 to 7, 9 and 11 to 14, on CTC-SP2, SDSC-SP2,
+        CERIT-SC, and on FH1 and FH2 where they lie beside them.
 
         For example:
 
@@ -109,7 +110,8 @@ EXPERIMENTS = (
         "rocchetti",
         """Rank users by the accuracy of their requests: six scenarios on CEA-Curie.
 
-        Rocchetti et al. 2017, Tables 3 to 6.
+        Rocchetti et al. 2017, Tables 2, 3, 5 and 6 and Figs. 1, 3 and 4, on CEA-Curie, and on Gaia
+        where it lies beside it.
 
         For example:
 
@@ -145,7 +147,8 @@ EXPERIMENTS = (
         "tang",
         """Adjust requests under WFP and FCFS, for all jobs or for waiting jobs only.
 
-        Tang et al. 2013, Figs. 14 to 17, on ANL-Intrepid and ALCF-Theta.
+        Tang et al. 2013, Figs. 14 to 17, on ANL-Intrepid and ALCF-Theta; by number also Tables 1
+        and 2 and Figs. 1, 2, 4 to 11 and 13.
 
         For example:
 
@@ -166,7 +169,9 @@ EXPERIMENTS = (
             "in_one_piece": option(
                 bool, "--in-one-piece/--months-anew", default=False, help="How the log is played."
             ),
-            "log": option(Path | None, help="Your log, for Tables 1 and 2 and Figs. 1 to 13."),
+            "log": option(
+                Path | None, help="Your log, for Tables 1 and 2 and Figs. 1, 2, 4 to 11, 13."
+            ),
         },
         has_exhibits=True,
     ),
@@ -199,7 +204,7 @@ EXPERIMENTS = (
 
         After every t2 jobs that have ended, parameters are searched on the last t1 jobs, and used
         whether they are better or not. The tables are Tables 3 and 4 and Figures 2 and 3 of the
-        paper in numbers.
+        paper in numbers; by number also Table 2 and Figure 1.
 
         For example:
 

@@ -54,6 +54,7 @@ class Panel:
         shares: values are shares, printed as percentages.
         digits: after the decimal point in text.
         linear_until: above this value the axis of a picture is logarithmic.
+        turned: a picture of lines has the values along its horizontal axis.
     """
 
     title: str
@@ -65,6 +66,7 @@ class Panel:
     shares: bool = False
     digits: int = 2
     linear_until: float = inf
+    turned: bool = False
 
     def text(self) -> str:
         """The panel as a table, with the paper's numbers in brackets."""

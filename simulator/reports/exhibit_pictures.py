@@ -18,6 +18,9 @@ from simulator.reports.replay_pictures import STYLE, save
 PAPER_COLOUR = "#111111"
 PAPER_NAME = "the paper"
 
+MOST_NAMED = 30
+"""Places; of more not every name is written."""
+
 MANY = 9
 """More places than that are drawn over the whole width, and their names are turned."""
 
@@ -52,8 +55,14 @@ def _widest(panels: Sequence[Panel]) -> int:
 def _panel(axes: Axes, panel: Panel) -> None:
     (_bars if panel.kind == "bars" else _lines)(axes, panel)
     axes.set_title(panel.title)
+    if panel.turned:
+        axes.set(xlabel=panel.value, ylabel=panel.along)
+        axes.set_yticks(range(len(panel.places)), panel.places)
+        axes.legend(loc="best", fontsize=8)
+        return
     axes.set(xlabel=panel.along, ylabel=panel.value)
-    axes.set_xticks(range(len(panel.places)), panel.places)
+    every = -(-len(panel.places) // MOST_NAMED)
+    axes.set_xticks(range(0, len(panel.places), every), panel.places[::every])
     if len(panel.places) > MANY:
         axes.tick_params(axis="x", labelrotation=45)
     if axes.get_ylim()[1] > panel.linear_until:
@@ -83,12 +92,18 @@ def _lines(axes: Axes, panel: Panel) -> None:
     places = np.arange(len(panel.places))
     colours = colours_of(series.name for series in panel.series)
     for series, colour in zip(panel.series, colours, strict=True):
-        axes.plot(places, _floats(series.values), marker=".", color=colour, label=series.name)
+        marker = "." if len(places) <= MOST_NAMED else ""
+        ours, paper = _floats(series.values), _floats(series.paper)
+        axes.plot(*_turned(places, ours, panel), marker=marker, color=colour, label=series.name)
         if any(value is not None for value in series.paper):
             axes.plot(
-                places, _floats(series.paper), linestyle="", marker="D", markersize=6,
+                *_turned(places, paper, panel), linestyle="", marker="D", markersize=6,
                 markerfacecolor="none", color=colour, label=f"{series.name}, {PAPER_NAME}",
             )  # fmt: skip
+
+
+def _turned(places: Any, values: Any, panel: Panel) -> tuple[Any, Any]:
+    return (values, places) if panel.turned else (places, values)
 
 
 def _floats(values: Sequence[Value]) -> "np.ndarray[Any, np.dtype[np.float64]]":

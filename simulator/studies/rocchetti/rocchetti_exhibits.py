@@ -66,12 +66,14 @@ def figure_1(_sources: ExhibitInput) -> Exhibit:
         value="priority",
         kind="lines",
         digits=1,
+        linear_until=0,
     )
     return Exhibit(
         "Fig. 1: aging priorities, in steps of 150 s",
         [panel],
         "The text has neither the groups nor the requests of j1 and j4: they are inferred. 2 h and"
-        " 12 h come nearest to 61 and 58; that j4 waits 18.8 % of its request would mean 10 h.\n",
+        " 12 h come nearest to 61 and 58; that j4 waits 18.8 % of its request would mean 10 h."
+        " Of its two other jobs the text says nothing.\n",
     )
 
 

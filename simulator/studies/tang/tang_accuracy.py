@@ -133,6 +133,7 @@ def figure_11(sources: ExhibitInput) -> Exhibit:
                 along="percent of the jobs",
                 value="accuracy that they do not exceed",
                 kind="lines",
+                turned=True,
             )
         )
     return Exhibit("Fig. 11: distribution of accuracy, 1M, threshold 0.5", panels)

@@ -1,15 +1,16 @@
 """Tang et al. 2013: adjusted requests under WFP and FCFS, for all jobs or not for running ones."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from simulator.reports.exhibit import Exhibit
 from simulator.reports.exhibit_pictures import write_exhibit
 from simulator.reports.tables import text_table
-from simulator.studies.study import Exhibits, Played, Study, Takes
+from simulator.studies.study import ExhibitInput, Exhibits, Make, Played, Study, Takes
 from simulator.studies.tang.tang_accuracy import (
     by_window,
     classes,
@@ -138,6 +139,20 @@ EXHIBITS: Exhibits = {
     **{f"figure {number}": simulated(number) for number in range(14, 18)},
 }
 
+
+def _labelled(make: Make) -> Make:
+    """Say whose numbers stand in brackets beside those of a site's own log."""
+
+    def made(sources: ExhibitInput) -> Exhibit:
+        exhibit = make(sources)
+        own = sources.options.get("log") is not None
+        return replace(exhibit, remark=exhibit.remark + BRACKETS) if own else exhibit
+
+    return made
+
+
+BRACKETS = "In brackets: the paper's numbers, which are of Intrepid.\n"
+
 STUDY = Study(
     title="Adjusted requests under WFP and FCFS, regular and selective (Tang et al. 2013)",
     takes=Takes.DIRECTORY,
@@ -148,5 +163,5 @@ STUDY = Study(
     notes=notes,
     records=records,
     pictures=pictures,
-    exhibits=EXHIBITS,
+    exhibits={name: _labelled(make) for name, make in EXHIBITS.items()},
 )

@@ -20,6 +20,9 @@ from simulator.studies.xu.published import (
 )
 
 LOST = "Our copy of the paper has no numbers of this table.\n"
+CURVE = tuple(round(10 ** (1 + step / 50)) for step in range(5 * 50))
+"""Seconds of Fig. 1, close enough to show that requests come in steps."""
+
 FIGURE_2 = 0.8
 """The paper's share of errors within ``WITHIN`` seconds."""
 
@@ -30,16 +33,16 @@ class LogProperties(NamedTuple):
     Attributes:
         jobs: that can be learned from.
         users: who submitted them.
-        first: when the first was submitted, as a year with a fraction.
-        last: when the last was.
-        requests: share of requests within each of ``SECONDS``.
+        first: year in which the first was submitted.
+        last: year in which the last was.
+        requests: share of requests within each of ``CURVE``.
         runtimes: the same of run times.
     """
 
     jobs: int
     users: int
-    first: float
-    last: float
+    first: int
+    last: int
     requests: Sequence[float]
     runtimes: Sequence[float]
 
@@ -61,7 +64,7 @@ def log_of(part: LogPart) -> LogProperties:
 def figure_1(sources: ExhibitInput) -> Exhibit:
     """Distribution of requests and of run times."""
     panels = [
-        _distribution(name, {"requests": log.requests, "run times": log.runtimes})
+        _distribution(name, {"requests": log.requests, "run times": log.runtimes}, CURVE)
         for name, log in _logs(sources)
     ]
     return Exhibit("Requests and run times (Xu et al., Fig. 1)", panels)
@@ -73,10 +76,9 @@ def table_2(sources: ExhibitInput) -> Exhibit:
     series = [
         Series("jobs", [float(log.jobs) for _, log in logs]),
         Series("users", [float(log.users) for _, log in logs]),
-        Series("first submission, year", [log.first for _, log in logs]),
-        Series("last submission, year", [log.last for _, log in logs]),
     ]
-    panel = Panel(title="Logs", places=[name for name, _ in logs], series=series, along="log")
+    places = [f"{name}: {log.first} to {log.last}" for name, log in logs]
+    panel = Panel(title="Logs", places=places, series=series, along="log", digits=0)
     return Exhibit("The logs (Xu et al., Table 2)", [panel], LOST)
 
 
@@ -97,7 +99,8 @@ def table_4(sources: ExhibitInput) -> Exhibit:
 def figure_2(sources: ExhibitInput) -> Exhibit:
     """Distribution of absolute errors."""
     panels = [
-        _distribution(name, found.cumulative, {WITHIN: FIGURE_2}) for name, found in _found(sources)
+        _distribution(name, found.cumulative, SECONDS, {WITHIN: FIGURE_2})
+        for name, found in _found(sources)
     ]
     remark = "The paper's 80% are of 9,000 jobs of HPC2N04 that it does not name.\n"
     return Exhibit("Absolute errors (Xu et al., Fig. 2)", panels, remark)
@@ -146,15 +149,16 @@ def _scores(
 def _distribution(
     name: str,
     shares: Mapping[str, Sequence[float]],
+    limits: Sequence[int],
     paper: Mapping[int, float] | None = None,
 ) -> Panel:
     paper_values = paper or {}
     return Panel(
         title=name,
-        places=[f"{limit:,} s" for limit in SECONDS],
+        places=[f"{limit:,} s" for limit in limits],
         series=[
             Series(
-                each, values, [paper_values.get(limit) for limit in SECONDS] if place == 0 else ()
+                each, values, [paper_values.get(limit) for limit in limits] if place == 0 else ()
             )
             for place, (each, values) in enumerate(shares.items())
         ],
@@ -183,12 +187,11 @@ def _name(part: LogPart) -> str:
 
 
 def _shares(values: Sequence[float]) -> list[float]:
-    return [float((np.array(values) <= limit).mean()) for limit in SECONDS]
+    return [float((np.array(values) <= limit).mean()) for limit in CURVE]
 
 
-def _year(time: float) -> float:
-    moment = datetime.fromtimestamp(time, UTC)
-    return moment.year + (moment.timetuple().tm_yday - 1) / 366
+def _year(time: float) -> int:
+    return datetime.fromtimestamp(time, UTC).year
 
 
 EXHIBITS: Exhibits = {
