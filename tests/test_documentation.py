@@ -144,11 +144,12 @@ def call(service: InProcess, command: str) -> object:
 
 
 def shortened(answer: object, example: object) -> object:
-    """Without methods that the example leaves out."""
-    if not (isinstance(answer, dict) and isinstance(example, dict) and "methods" in example):
-        return answer
-    named = {method["name"] for method in example["methods"]}
-    return answer | {"methods": [each for each in answer["methods"] if each["name"] in named]}
+    """Without methods and groups that the example leaves out."""
+    for items, name in (("methods", "name"), ("groups", "group")):
+        if isinstance(answer, dict) and isinstance(example, dict) and items in example:
+            named = {each[name] for each in example[items]}
+            answer = answer | {items: [each for each in answer[items] if each[name] in named]}
+    return answer
 
 
 def masked(answer: object) -> str:
