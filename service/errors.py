@@ -77,6 +77,10 @@ class UnknownSnapshotError(RequestError):
     """No queue of this cluster was handed over, or it has no such job that the caller may see."""
 
 
+class UnknownJobError(RequestError):
+    """No job of this id has ended, or the caller may not see it."""
+
+
 class UnknownTuningError(RequestError):
     """There never was such a round of tuning."""
 
@@ -206,6 +210,7 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     NotFoundError: HTTPStatus.NOT_FOUND,
     UnknownUserError: HTTPStatus.NOT_FOUND,
     UnknownSnapshotError: HTTPStatus.NOT_FOUND,
+    UnknownJobError: HTTPStatus.NOT_FOUND,
     UnknownTuningError: HTTPStatus.NOT_FOUND,
     TooShortHistoryError: HTTPStatus.CONFLICT,
     MethodNotAllowedError: HTTPStatus.METHOD_NOT_ALLOWED,

@@ -1,6 +1,8 @@
 """``walltimed queue``: shows waiting and running jobs with their predicted starts and ends."""
 
+import textwrap
 import time
+from http import HTTPStatus
 from typing import Annotated, Any
 
 import typer
@@ -43,7 +45,8 @@ def queue(
     """Show waiting and running jobs, and when they will likely start and end.
 
     A token of scope self shows your own jobs. Times are in your time zone; those of jobs that
-    wait are forecasts. With job ids, each job is told at length.
+    wait are forecasts. With job ids, each job is told at length,
+    also one that has ended.
 
     For example:
 
@@ -77,10 +80,28 @@ def details(service: ClusterService, jobs: list[str]) -> list[dict[str, Any]]:
     found = []
     for job in jobs:
         try:
-            found.append(service.call("jobs", job))
+            found.append(live_or_ended(service, job))
         except RemoteError as error:
             raise CommandError(f"Job {job}: {error}") from error
     return found
+
+
+def live_or_ended(service: ClusterService, job: str) -> dict[str, Any]:
+    """Return the details of a job of the queue, else of one that has ended.
+
+    Raises:
+        RemoteError: the service knows neither.
+    """
+    from urllib.parse import quote
+
+    from simulator.replay.remote import RemoteError
+
+    try:
+        return service.call("jobs", job)
+    except RemoteError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return service.get(f"/v1/ended-jobs/{quote(job, safe='')}")
 
 
 def show(answer: dict[str, Any]) -> None:
@@ -125,6 +146,9 @@ def row(found: dict[str, str]) -> str:
 
 def show_job(detail: dict[str, Any]) -> None:
     """Print one job at length."""
+    if "runs" in detail:
+        show_ended(detail)
+        return
     job, now = detail["job"], time.time()
     title = f"{job['job_id']} {job['application'] or ''}".strip()
     place = f", number {job['position']} of those that wait" if job["position"] else ""
@@ -142,6 +166,29 @@ def show_job(detail: dict[str, Any]) -> None:
         out.print(f"  {name:<10} {escape(fact)}", soft_wrap=True)
     if detail["is_old"]:
         out.print(f"  the queue is of {moment(detail['taken_at'], now)}", style="yellow")
+
+
+def show_ended(detail: dict[str, Any]) -> None:
+    """Print a job that has ended: planned, ran, and why."""
+    run, now = detail["runs"][0], time.time()
+    title = f"{detail['job_id']} {run['application'] or ''}".strip()
+    out.print(f"[bold]{escape(title)}[/bold]: ended {moment(run['end_time'], now)}")
+    span, earlier = run["interval"], detail["earlier"]
+    planned = "no prediction was recorded"
+    if run["predicted_walltime"] is not None:
+        planned = f"{duration(run['predicted_walltime'])}, by {run['method']}"
+    if span is not None:
+        planned += f", in {duration(span['lower'])} to {duration(span['upper'])}"
+    ran = ", ".join(duration(each["runtime"]) for each in earlier)
+    facts = {
+        "requested": walltime(run["requested_walltime"]),
+        "planned": planned,
+        "ran": f"{duration(run['runtime'])}, after a wait of {duration(run['wait'])}",
+        "why": f"earlier runs of this name ran {ran}" if ran else "no earlier run of this name",
+    }
+    for name, fact in facts.items():
+        for line in textwrap.wrap(f"{name:<10} {fact}", 77, subsequent_indent=" " * 11):
+            out.print(f"  {escape(line)}", soft_wrap=True)
 
 
 def moves(job: dict[str, Any]) -> str:

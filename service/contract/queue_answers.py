@@ -176,6 +176,55 @@ class LiveJobDetailAnswer:
 
 
 @dataclass(slots=True)
+class EndedRunAnswer:
+    """A run that has ended, and the prediction that was recorded for it."""
+
+    user: str | None
+    project: Annotated[str | None, Field(description="Slurm account, PBS project.")]
+    queue: str | None
+    application: str | None
+    requested_walltime: float
+    requested_processors: int | None
+    submit_time: float
+    start_time: float
+    end_time: float
+    wait: float
+    runtime: Annotated[float, Field(description="Seconds from start to end.")]
+    status: str
+    predicted_walltime: Annotated[
+        float | None, Field(description="Planned runtime; null if no prediction was recorded.")
+    ]
+    method: str | None
+    interval: IntervalAnswer | None
+
+
+@dataclass(slots=True)
+class EarlierRunAnswer:
+    """An earlier run of the same user and job name."""
+
+    job_id: str | None
+    requested_walltime: float
+    runtime: Annotated[float, Field(description="Seconds from start to end.")]
+    end_time: float
+
+
+@dataclass(slots=True)
+class EndedJobAnswer:
+    """The runs of a job that has ended; several if it was requeued."""
+
+    cluster: str
+    job_id: str
+    runs: Annotated[list[EndedRunAnswer], Field(description="The runs, newest first.")]
+    earlier: Annotated[
+        list[EarlierRunAnswer],
+        Field(
+            description="Runs of the same user and job name that had ended before it was "
+            "submitted, newest first."
+        ),
+    ]
+
+
+@dataclass(slots=True)
 class WhatIfVariantAnswer:
     """The forecast of one request."""
 

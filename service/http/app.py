@@ -28,6 +28,7 @@ from service.http.routes import (
 from service.http.visitors import Visitors
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
+from service.operations.ended_jobs import ShowingEndedJobs
 from service.operations.live_queue.posting import PostingQueues
 from service.operations.live_queue.showing import ShowingQueues
 from service.operations.live_queue.taking import TakingQueues
@@ -127,7 +128,8 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
         showing=showing,
         what_if=what_if,
     )
-    users.add_reports(app.router, reporting_requests_of(worker))
+    ended_jobs = ShowingEndedJobs(worker.store)
+    users.add_reports(app.router, reporting_requests_of(worker), ended_jobs)
     tunings.add(app.router, hot, TuningRounds(worker), limit=limit)
     health.add(app.router, reporting, worker.health)
 

@@ -13,6 +13,7 @@ from service.store.database import (
     without_passwords,
 )
 from service.store.diagnostics import ClusterDiagnostics, Shift
+from service.store.ended_runs import EndedRun, ScoredPrediction
 from service.store.forgetting import Erased, Erasure, Erasures
 from service.store.past_runs import ClusterHistory, PastRuns
 from service.store.queue_records import Queues, WaitScore
@@ -27,6 +28,7 @@ __all__ = [
     "Adoption",
     "ClusterDiagnostics",
     "ClusterHistory",
+    "EndedRun",
     "Erased",
     "Erasure",
     "Erasures",
@@ -43,6 +45,7 @@ __all__ = [
     "RefusedRecordError",
     "ReportedCompletion",
     "SchemaOutdatedError",
+    "ScoredPrediction",
     "Shift",
     "Side",
     "Store",

@@ -12,6 +12,7 @@ from predictors.jobs import Completion
 from service.store import diagnostics, schema, writing
 from service.store.database import Database, LogReader, StoreUnavailableError
 from service.store.diagnostics import ClusterDiagnostics
+from service.store.ended_runs import EndedJobs
 from service.store.forgetting import Erasures
 from service.store.past_runs import PastRuns
 from service.store.queue_records import Queues
@@ -33,6 +34,7 @@ class Store:
         tunings: tuning rounds and the parameters that they adopted.
         queues: the live queues of clusters, and the errors of their forecasts.
         past_runs: the runs of all clusters.
+        ended_jobs: the runs of one job, and its prediction.
         erasures: delete parts of the history.
         scores: errors of the methods.
         tokens: API tokens.
@@ -44,6 +46,7 @@ class Store:
         self.tunings = Tunings(database)
         self.queues = Queues(database)
         self.past_runs = PastRuns(database)
+        self.ended_jobs = EndedJobs(database)
         self.erasures = Erasures(database)
         self.scores = Scores(database)
         self.tokens = Tokens(database)

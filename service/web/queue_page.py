@@ -8,6 +8,8 @@ from pydantic import Field
 
 from service.contract.answers import PastRunAnswer
 from service.contract.queue_answers import (
+    EndedJobAnswer,
+    EndedRunAnswer,
     ForecastPointAnswer,
     LiveJobAnswer,
     LiveJobDetailAnswer,
@@ -90,18 +92,57 @@ def state_of(sources: PageSources, cluster: str) -> tuple[float | str | None, ..
 
 
 def job_view(
-    _sources: PageSources, _frame: Frame, query: JobQuery, detail: LiveJobDetailAnswer
+    _sources: PageSources,
+    _frame: Frame,
+    query: JobQuery,
+    detail: LiveJobDetailAnswer | EndedJobAnswer,
 ) -> dict[str, Any]:
     """Return one job with its forecasts and the runs that its prediction rests on."""
+    if isinstance(detail, EndedJobAnswer):
+        return ended_view(query, detail)
     runs = detail.explanation or []
     longest = max((run.runtime for run in runs), default=1.0) or 1.0
     return {
         "title": f"Job {query.id}",
+        "ended": None,
         "sentence": why(detail),
         "detail": detail,
         "reasons": [ReasonRow(run, run.runtime / longest) for run in runs],
         "chart": moves(detail.forecasts, detail.job.state == "running"),
     }
+
+
+def ended_view(query: JobQuery, ended: EndedJobAnswer) -> dict[str, Any]:
+    """Return one job that has ended, and earlier runs like it."""
+    run = ended.runs[0]
+    longest = max([run.runtime, run.predicted_walltime or 0.0, run.requested_walltime, 1.0])
+    bars = [("Ran", run.runtime, "method-max-usage")]
+    if run.predicted_walltime is not None:
+        bars.append(("Planned", run.predicted_walltime, "method-least-cost"))
+    bars.append(("Requested", run.requested_walltime, "method-requested"))
+    return {
+        "title": f"Job {query.id}",
+        "sentence": what_became(run),
+        "ended": ended,
+        "run": run,
+        "bars": [(name, seconds, seconds / longest, colour) for name, seconds, colour in bars],
+        "longest": max([each.runtime for each in ended.earlier], default=1.0) or 1.0,
+    }
+
+
+def what_became(run: EndedRunAnswer) -> str:
+    """Summarise a run that has ended in two sentences."""
+    text = f"It ran {duration(run.runtime)} of the {duration(run.requested_walltime)} requested."
+    planned, span = run.predicted_walltime, run.interval
+    if planned is None:
+        return f"{text} No prediction was recorded for it."
+    text += f" {duration(planned)} were planned"
+    if span is None:
+        return f"{text}."
+    text += f", within a range of {duration(span.lower)} to {duration(span.upper)}"
+    if run.runtime > span.upper:
+        return f"{text}: it ran longer than that."
+    return f"{text}: it ran shorter than that." if run.runtime < span.lower else f"{text}."
 
 
 def sentence(queue: QueueAnswer) -> str:

@@ -13,7 +13,10 @@ from msgspec import Struct
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service import logs
-from service.errors import PagesBusyError, PageTooLongError
+from service.auth import Caller
+from service.contract.queue_answers import EndedJobAnswer, LiveJobDetailAnswer
+from service.errors import PagesBusyError, PageTooLongError, UnknownSnapshotError
+from service.operations.ended_jobs import ShowingEndedJobs
 from service.operations.live_queue.showing import ShowingQueues
 from service.operations.live_queue.what_if import WhatIf
 from service.operations.ranking import Ranking
@@ -221,6 +224,7 @@ class Website:
         self._process = process
         self._queues = queues
         self._what_if = what_if
+        self._ended_jobs = ShowingEndedJobs(worker.store)
         self._ranking = ranking
         self.assets = Assets()
         self._renderer = Renderer(self.assets)
@@ -235,7 +239,7 @@ class Website:
             query: of the type that the table says.
 
         Raises:
-            UnknownSnapshotError: there is no such job, or it is not the visitor's to see.
+            UnknownJobError: there is no such job, or it is not the visitor's to see.
         """
         if name == "users" and not visitor.sees_everybody:
             name = "user"
@@ -249,7 +253,7 @@ class Website:
             case "now":
                 return self._service()
             case "job":
-                return self._queues.job(frame.cluster, query.id, caller)
+                return await self._job(frame.cluster, query.id, caller)
             case "what_if":
                 return await what_if_page.ask(self._what_if, frame, query)
             case "users":
@@ -257,6 +261,19 @@ class Website:
             case "user":
                 return self._ranking.accuracy_of(caller.restricted_to or query.name, frame.cluster)
         return None
+
+    async def _job(
+        self, cluster: str, job_id: str, caller: Caller
+    ) -> LiveJobDetailAnswer | EndedJobAnswer:
+        """Return a job of the queue, else one that has ended.
+
+        Raises:
+            UnknownJobError: there is none that the caller may see.
+        """
+        try:
+            return self._queues.job(cluster, job_id, caller)
+        except UnknownSnapshotError:
+            return await asyncio.to_thread(self._ended_jobs.job, cluster, job_id, caller)
 
     async def login(self, *, to: str, refused: str | None) -> bytes:
         """Return the form that asks for a token.

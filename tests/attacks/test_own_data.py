@@ -53,6 +53,7 @@ OPEN = {
     ],
     "GET /v1/clusters/{cluster}/jobs/{job_id}": [{}],
     "POST /v1/clusters/{cluster}/what-if": [{"submission": {**ASKED, "application": "solve"}}],
+    "GET /v1/ended-jobs/{job_id}": [{}],
     "GET /v1/waits": [{}],
     "GET /v1/reports/requests": [PERIOD, {**PERIOD, "account": "malloryproject"}],
     "GET /v1/reports/users": [PERIOD, {**PERIOD, "account": "malloryproject"}],
@@ -85,6 +86,8 @@ REFUSED = [
     ("POST", "/v1/clusters/hill/what-if", {"submission": {**ASKED, "user": "mallory"}}, 403),
     ("POST", "/v1/predictions", {**ASKED, "user": "mallory"}, 403),
     ("GET", "/v1/reports/requests", {"user": "mallory"}, 403),
+    ("GET", "/v1/ended-jobs/mallory-11", {"cluster": "hill"}, 404),
+    ("GET", "/job", {"id": "mallory-11"}, 404),
     ("GET", "/job", {"id": "mallory-2"}, 404),
     ("GET", "/job", {"id": "mallory-1"}, 404),
 ]

@@ -9,6 +9,7 @@ from service.auth import Scope
 from service.contract.answers import GroupsAnswer, MethodsAnswer, PrioritiesAnswer, UserAnswer
 from service.contract.bodies import ClusterQuery, PriorityRequest
 from service.contract.fields import Text
+from service.contract.queue_answers import EndedJobAnswer
 from service.contract.reports import (
     RequestsQuery,
     RequestsReportAnswer,
@@ -18,6 +19,7 @@ from service.contract.reports import (
 from service.http.gate import CurrentCaller, needs
 from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import BODY_REFUSALS, refusals
+from service.operations.ended_jobs import ShowingEndedJobs
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
 from service.operations.request_reports import ReportingRequests
@@ -74,9 +76,26 @@ def add(
     )
 
 
-def add_reports(router: APIRouter, reporting: ReportingRequests) -> None:
+def add_reports(
+    router: APIRouter, reporting: ReportingRequests, ended_jobs: ShowingEndedJobs
+) -> None:
     """Add the calls."""
     extra, responses = needs(Scope.READ, Scope.SELF), refusals(422, 503)
+
+    @router.get(
+        "/v1/ended-jobs/{job_id}",
+        tags=["reports"],
+        responses=refusals(404, 422, 503),
+        openapi_extra=extra,
+    )
+    async def ended_job(
+        job_id: Annotated[Text, Path()], query: OneCluster, caller: CurrentCaller
+    ) -> EndedJobAnswer:
+        """Show a job that has ended: planned and actual runtime, and earlier runs like it.
+
+        A caller with scope self sees their own jobs only.
+        """
+        return await asyncio.to_thread(ended_jobs.job, query.cluster, job_id, caller)
 
     @router.get("/v1/reports/requests", tags=["reports"], responses=responses, openapi_extra=extra)
     async def requests(

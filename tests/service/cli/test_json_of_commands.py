@@ -12,7 +12,12 @@ from command_schemas import SCHEMAS, check_printed, schema_file
 from workloads import synthetic
 
 from service.cli import app, slurm_updating
-from service.contract.queue_answers import LiveJobDetailAnswer, QueueAnswer, WhatIfAnswer
+from service.contract.queue_answers import (
+    EndedJobAnswer,
+    LiveJobDetailAnswer,
+    QueueAnswer,
+    WhatIfAnswer,
+)
 from service.contract.reports import RequestsReportAnswer
 from service.slurm_updater.updater import JobChange, QueueUpdate
 from simulator.cli.study_table import EXPERIMENTS
@@ -64,7 +69,7 @@ def test_every_schema_is_that_of_a_command():
     ("name", "answers"),
     [
         ("ask", [WhatIfAnswer]),
-        ("queue", [QueueAnswer, LiveJobDetailAnswer]),
+        ("queue", [QueueAnswer, LiveJobDetailAnswer, EndedJobAnswer]),
         ("report", [RequestsReportAnswer]),
     ],
 )

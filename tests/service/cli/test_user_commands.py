@@ -142,6 +142,19 @@ def test_queue_tells_one_job_at_length(call):
     assert detail["job"]["job_id"] == "2"
 
 
+def test_queue_tells_of_a_job_that_has_ended(call):
+    code, told, _ = call("queue", "ada-7", "2")
+    assert code == 0
+    assert "ada-7 solve: ended" in told
+    assert "requested  1-00:00:00" in told
+    assert "planned    no prediction was recorded" in told
+    assert "ran        30 min, after a wait of 5 min" in told
+    assert "2 solve: waiting" in told
+    assert fits(told)
+    (ended, _) = json.loads(call("queue", "ada-7", "2", "--json")[1])["jobs"]
+    assert ended["runs"][0]["user"] == "ada"
+
+
 def test_report_tells_hours_and_a_request_that_would_do(call):
     code, told, _ = call("report", "--user", "ada")
     assert code == 0

@@ -29,6 +29,7 @@ CALLS = [
     ("GET", "/v1/clusters/ada/snapshot", None),
     ("GET", "/v1/clusters/ada/jobs/ada", None),
     ("POST", "/v1/clusters/ada/what-if", {"submission": JOB}),
+    ("GET", "/v1/ended-jobs/ada", None),
     ("GET", "/v1/waits", None),
     ("GET", "/v1/reports/requests", None),
     ("GET", "/v1/reports/users", None),

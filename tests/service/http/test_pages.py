@@ -360,7 +360,7 @@ def test_what_pages_tell_people_to_type_is_safe_whatever_the_cluster_is_called(s
         text = html.unescape(service.get(path, cluster=name).text)
         line = re.search(r"<pre[^>]*><code>(curl .*?)</code>", text)[1]
         typed[path] = shlex.split(line)
-    assert unquote(typed["/queue"][3].rpartition("/")[2]) == name
+    assert unquote(typed["/queue"][3].split("/")[-2]) == name
     assert not re.search(r"[$'\"() ]", typed["/queue"][3])
     assert json.loads(typed["/rounds"][3]) == {"cluster": name}
 

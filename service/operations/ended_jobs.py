@@ -1,0 +1,77 @@
+"""Shows jobs that have ended: planned, ran, and why."""
+
+from service.auth import Caller
+from service.contract.answers import IntervalAnswer
+from service.contract.queue_answers import EarlierRunAnswer, EndedJobAnswer, EndedRunAnswer
+from service.errors import UnknownJobError
+from service.store import EndedRun, ScoredPrediction, Store
+
+EARLIER_RUNS = 10
+"""Number of earlier runs of the same name that are shown."""
+
+
+class ShowingEndedJobs:
+    """Shows ended jobs from the history; the calls block."""
+
+    def __init__(self, store: Store) -> None:
+        self._ended = store.ended_jobs
+
+    def job(self, cluster: str, job_id: str, caller: Caller) -> EndedJobAnswer:
+        """Return the runs of a job, newest first, and earlier runs like its last one.
+
+        Raises:
+            UnknownJobError: no run of this id has ended, or the caller may not see it.
+        """
+        found = self._ended.runs_of(cluster, job_id)
+        runs = [each for each in found if caller.can_see(each.run.submission.user)]
+        if not runs:
+            raise UnknownJobError(f"No job {job_id} of this cluster is in the queue or has ended.")
+        earlier = self._ended.earlier_runs(runs[0].run, EARLIER_RUNS)
+        return EndedJobAnswer(
+            cluster=cluster,
+            job_id=job_id,
+            runs=[run_answer(each) for each in runs],
+            earlier=[
+                EarlierRunAnswer(
+                    job_id=run.submission.job_id,
+                    requested_walltime=run.submission.requested_walltime,
+                    runtime=run.runtime,
+                    end_time=run.end_time,
+                )
+                for run in earlier
+            ],
+        )
+
+
+def run_answer(ended: EndedRun) -> EndedRunAnswer:
+    """Return a run and its prediction as the API answers them."""
+    run, job, prediction = ended.run, ended.run.submission, ended.prediction
+    return EndedRunAnswer(
+        user=job.user,
+        project=job.project,
+        queue=job.queue,
+        application=job.application,
+        requested_walltime=job.requested_walltime,
+        requested_processors=job.requested_processors,
+        submit_time=job.submit_time,
+        start_time=run.start_time,
+        end_time=run.end_time,
+        wait=run.start_time - job.submit_time,
+        runtime=run.runtime,
+        status=run.status,
+        predicted_walltime=prediction.predicted_walltime if prediction else None,
+        method=prediction.method if prediction else None,
+        interval=range_answer(prediction) if prediction else None,
+    )
+
+
+def range_answer(prediction: ScoredPrediction) -> IntervalAnswer | None:
+    """Return the interval of a prediction, with the planned runtime inside."""
+    interval, planned = prediction.interval, prediction.predicted_walltime
+    if interval is None:
+        return None
+    return IntervalAnswer(
+        lower=min(interval.lower, planned),
+        upper=max(interval.upper, planned),
+        coverage=interval.coverage,
+    )
