@@ -68,6 +68,13 @@ def test_a_number_of_the_paper_stands_in_brackets_and_in_a_column_of_its_own(tmp
     )
 
 
+def test_brackets_beside_a_site_s_own_log_are_said_to_be_the_papers(logs, sources):
+    own = replace(sources, options={"log": logs / "ALCF-Theta-2023.swf.gz"}, results={})
+    table = STUDIES["tang"].exhibits["table 2"]
+    assert "In brackets: the paper's numbers, which are of Intrepid." in table(own).text()
+    assert "which are of Intrepid" not in table(sources).text()
+
+
 def test_a_log_of_the_paper_is_taken_when_its_file_is_there(logs):
     played = {name_of(logs / run.trace) for run in runs(logs, 50)}
     assert played == {"CTC-SP2", "SDSC-SP2", "CERIT-SC", "FH1"}

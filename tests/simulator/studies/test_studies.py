@@ -3,6 +3,7 @@
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from simulator.scheduling.semantics import Semantics
 from simulator.studies import STUDIES
 from simulator.studies.simulations import Simulation
 from simulator.studies.study import StudyError, Takes, names_of, play_all, require_machines
+from simulator.studies.xu.published import jobs_of
 from simulator.traces.cleaning import NoJobError
 from simulator.traces.files import text_writer
 from simulator.traces.swf import MalformedLineError, Reject, write_swf
@@ -74,6 +76,20 @@ def test_a_run_takes_the_year_the_size_and_the_days_it_names(logs):
     days = replace(whole, days=20, load=0.5).workload()
     assert 0 < len(days) < len(whole.workload())
     assert days.submit.max() - days.submit.min() <= 20 * 86400
+
+
+def test_the_first_jobs_of_a_year_are_counted_within_it(logs):
+    log = logs / "HPC2N-2002-2.2-cln.swf.gz"
+    semantics, first = Semantics(), []
+    for year in (2004, 2005):
+        run = Simulation(trace=str(log), semantics=semantics, estimates="exact", year=year, limit=5)
+        assert len(run.workload()) == 5
+        first.append(run.jobs().submit[0])
+        [part] = STUDIES["xu"].runs([log], 5, year=year)
+        times = [each.submission.submit_time for each in jobs_of(part)]
+        assert len(times) == 5
+        assert {datetime.fromtimestamp(time, UTC).year for time in times} == {year}
+    assert first[0] < first[1]
 
 
 @pytest.mark.parametrize(

@@ -78,11 +78,13 @@ def test_a_log_is_scored_as_published_with_the_papers_words_beside(tmp_path):
     synthetic(file, jobs=900, seed=2)
     given = [str(file), "--history", "200", "--training", "200", "--test", "200"]
     small = [*given, "--generations", "2", "--population", "4", "--processes", "1"]
+    small += ["--limit", "800"]
     printed = CliRunner().invoke(app, ["experiment", "xu", *small])
     assert printed.exit_code == 0, printed.output
     assert "knn, tuned (genetic)" in printed.output
     assert "at most 2 generations of 4" in printed.output
     assert "43% on HPC2N04" in printed.output
+    assert "the first 800 jobs" in printed.output
     made = CliRunner().invoke(
         app,
         ["experiment", "xu", *small, "--figure", "2", "--table", "4", "--output", str(tmp_path)],
