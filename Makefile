@@ -19,7 +19,7 @@ these = awk -v large='^($(LARGE))==' '/^[a-z]/ {wanted = $(1)($$0 ~ large)} want
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
 .PHONY: demo test test-long tests mutants papers format lint types imports check docs lock \
-	slurm slurm-accounts slurm-root openpbs chromium screenshots clean
+	slurm slurm-accounts slurm-root openpbs chromium screenshots release clean
 
 # What the demo needs, and no more. Bytecode is written at the first import of a module. What
 # forecasts need is compiled by the service itself, while the trace is played to it.
@@ -145,6 +145,11 @@ chromium:
 # The pictures of the pages in the documentation, from the demo. Needs Chromium.
 screenshots: .venv/ready
 	$(BIN)/python tests/support/screenshots.py docs/images
+
+# Everything that a release has, with checksums and a bill of materials, in dist/: packages (.rpm
+# where rpmbuild is), wheel, source archive, notes out of CHANGELOG.md.
+release:
+	deploy/release.sh dist
 
 clean:
 	rm -rf .venv build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -16,7 +16,7 @@ from service.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
-BUILD = DEPLOY / "build-deb.sh"
+BUILD = DEPLOY / "service-package.sh"
 UNITS = sorted((DEPLOY / "systemd").iterdir())
 SERVICES = [unit for unit in UNITS if unit.suffix == ".service"]
 SCRIPTS = sorted((ROOT / "integrations").glob("*/*.py"))
@@ -78,9 +78,12 @@ def test_systemd_understands_every_unit(unit):
     assert not complaints
 
 
-@pytest.mark.parametrize("name", ["build-deb.sh", "postinst", "prerm", "postrm"])
-def test_shell_scripts_parse(name):
-    subprocess.run(["sh", "-n", DEPLOY / name], check=True)
+SHELL_SCRIPTS = [*sorted(DEPLOY.glob("*.sh")), DEPLOY / "walltimed", DEPLOY / "still-named"]
+
+
+@pytest.mark.parametrize("script", SHELL_SCRIPTS, ids=lambda script: script.name)
+def test_shell_scripts_parse(script):
+    subprocess.run(["sh", "-n", script], check=True)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
@@ -111,7 +114,7 @@ def test_no_unit_opens_the_directory_of_the_history_to_others():
 
 def test_an_upgrade_asks_before_it_replaces_what_a_site_edits_in_its_place():
     """What a site edits is a file that dpkg keeps."""
-    (written,) = re.findall(r"printf '%s\\n' (.+) > .*DEBIAN/conffiles", BUILD.read_text())
+    (written,) = re.findall(r"^kept='(.+)'$", BUILD.read_text(), re.MULTILINE)
     assert {"/etc/walltimed/pbs-hook.json", "/etc/walltimed/walltimed.toml"} <= {*written.split()}
 
 

@@ -1,5 +1,6 @@
 """What is shipped holds what it needs: the wheel, the image's recipe, the composition."""
 
+import json
 import os
 import re
 import runpy
@@ -103,8 +104,11 @@ def test_the_image_copies_every_package_and_what_the_build_reads():
     assert {f"!{name}" for name in PACKAGES} <= set(ignored)
 
 
+COMPOSITIONS = ["docker-compose.yml", "deploy/compose/postgresql.yml"]
+
+
 def test_the_composition_migrates_once_before_it_serves():
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    services = yaml.safe_load((ROOT / COMPOSITIONS[1]).read_text())["services"]
     assert services["walltimed"]["depends_on"] == {
         "migrate": {"condition": "service_completed_successfully"}
     }
@@ -113,7 +117,7 @@ def test_the_composition_migrates_once_before_it_serves():
     assert services["migrate"]["environment"] == services["walltimed"]["environment"]
 
 
-@pytest.mark.parametrize("file", ["docker-compose.yml", "deploy/compose/sqlite.yml"])
+@pytest.mark.parametrize("file", COMPOSITIONS)
 def test_every_container_of_ours_is_hardened_and_has_time_to_write_what_is_queued(file):
     composition = yaml.safe_load((ROOT / file).read_text())
     ours = [each for each in composition["services"].values() if each["image"] == "walltimed"]
@@ -170,3 +174,15 @@ def test_every_manual_page_tells_how_its_command_is_called(manual):
 
 def test_a_manual_page_names_the_option_that_turns_something_off(manual):
     assert "--no-hand-over" in manual["walltimed-slurm-updater"].replace("\\-", "-")
+
+
+def test_the_bill_of_materials_names_every_package_that_serving_needs():
+    requirements = ROOT / "requirements" / "runtime.txt"
+    command = [sys.executable, ROOT / "deploy" / "sbom.py", requirements]
+    bill = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert (bill["bomFormat"], bill["metadata"]["component"]["version"]) == (
+        "CycloneDX",
+        PROJECT["version"],
+    )
+    pinned = re.findall(r"^([\w.-]+)(?:\[\w+\])?==", requirements.read_text(), re.MULTILINE)
+    assert [each["name"] for each in bill["components"]] == pinned

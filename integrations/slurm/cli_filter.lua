@@ -1,6 +1,7 @@
 -- Slurm's cli_filter/lua plugin for walltimed: tells users at sbatch how long such jobs ran.
--- Copy it beside slurm.conf with walltimed.lua and walltimed_cli_config.lua (which users can read,
--- so no token), and set CliFilterPlugins=lua. It runs as the user, outside slurmctld.
+-- Copy it beside slurm.conf with walltimed.lua, and set CliFilterPlugins=lua. It runs as the user,
+-- outside slurmctld. Settings other than the defaults stand in walltimed_cli_config.lua beside it,
+-- which users can read, so no token: return { host = "192.0.2.1" }.
 
 local directory = debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "."
 local is_loaded, advise = pcall(function()

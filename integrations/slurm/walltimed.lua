@@ -338,10 +338,15 @@ local function soft_is_safe(version, scheduler)
   return ("%04d.%04d.%04d"):format(major, minor, micro) >= SOFT_LIMIT_SINCE
 end
 
-local function settings(directory, file, name)
+-- The settings in a file; without it those that are given in its place.
+local function settings(directory, file, name, otherwise)
   local config = { name = name }
   for key, value in pairs(DEFAULTS) do config[key] = value end
-  for key, value in pairs(dofile(directory .. "/" .. file)) do config[key] = value end
+  local path = directory .. "/" .. file
+  local found = io.open(path)
+  if found then found:close() end
+  local chosen = (found or not otherwise) and dofile(path) or otherwise
+  for key, value in pairs(chosen) do config[key] = value end
   assert(LADDER[config.mode], "no such mode: " .. tostring(config.mode))
   assert(not config.token, "token is now in a file: token_file")
   local site = slurm_conf(directory .. "/slurm.conf")
@@ -405,7 +410,8 @@ end
 
 -- A function of a submission and the job's comment that gives a line of advice for its user, or nil.
 function walltimed.adviser(directory, config_name)
-  local config = settings(directory, config_name or "walltimed_cli_config.lua", "cli_filter.lua")
+  local file = config_name or "walltimed_cli_config.lua"
+  local config = settings(directory, file, "cli_filter.lua", { mode = "advise" })
   local ask = config.mode ~= "off" and asker(config, function() end)
   return function(submission, comment)
     submission.cluster, submission.submit_time = config.cluster, os.time()

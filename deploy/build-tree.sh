@@ -1,0 +1,48 @@
+#!/bin/sh
+# Makes the tree of files that the packages of the service hold: walltimed with all it needs in a
+# virtual environment under /opt/walltimed, its machine code included, so that the site needs no
+# internet and nothing is compiled there.
+#
+#     deploy/build-tree.sh DIRECTORY
+#
+# REQUIREMENTS=full adds what pages with pictures and the genetic search need.
+set -eu
+cd "$(dirname "$0")/.."
+mkdir -p "$1"
+root=$(realpath "$1")
+python=${PYTHON:-/usr/bin/python3}
+
+# A link to the distribution's interpreter, which it keeps secure.
+"$python" -m venv --symlinks "$root/opt/walltimed"
+installed=$root/opt/walltimed/bin/python
+pip() { "$installed" -m pip --quiet --disable-pip-version-check "$@"; }
+pip install --no-compile --require-hashes -r requirements/build.txt \
+    -r "requirements/${REQUIREMENTS:-runtime}.txt"
+# From a copy: setuptools leaves its build directory beside what it builds.
+source=$(mktemp -d)
+trap 'rm -rf "$source"' EXIT
+cp -r pyproject.toml README.md LICENSE predictors simulator service migrations "$source"
+pip install --no-compile --no-deps --no-build-isolation "$source"
+"$installed" deploy/manual.py "$root/usr"
+pip uninstall --yes setuptools pip
+find "$root/opt/walltimed" -name tests -type d -prune -exec rm -rf {} +
+find "$root/opt/walltimed" -type f \( -name '*.a' -o -name '*.pyx' -o -name '*.c' -o -name '*.h' \) -delete
+# For any processor of this kind, as the image has it; /usr/bin/walltimed says so to every process.
+NUMBA_CPU_NAME=generic "$root/opt/walltimed/bin/walltimed" warm-up
+# Scripts name the interpreter they were installed with: not the directory of this build.
+grep -rlI "$root" "$root/opt/walltimed/bin" "$root/opt/walltimed/pyvenv.cfg" |
+    xargs --no-run-if-empty sed -i "s|$root||g"
+# Bytecode comes along: the service may not write beside its modules, and removing finds all of it.
+find "$root/opt/walltimed" \( -name '*.pyc' -o -name walltimed.lock \) -delete
+"$python" -m compileall -q -s "$root" "$root/opt/walltimed/lib"
+
+install -d "$root/usr/bin" "$root/usr/lib/systemd/system" "$root/etc/walltimed" \
+    "$root/usr/share/walltimed" "$root/usr/share/doc/walltimed"
+install -m 755 deploy/walltimed "$root/usr/bin/walltimed"
+install -m 644 deploy/systemd/* "$root/usr/lib/systemd/system"
+install -m 640 deploy/etc/walltimed.toml "$root/etc/walltimed"
+cp -r integrations/slurm integrations/pbs "$root/usr/share/walltimed"
+find "$root/usr/share/walltimed" -name __pycache__ -prune -exec rm -rf {} +
+mv "$root/usr/share/walltimed/pbs/walltimed_hook.json" "$root/etc/walltimed/pbs-hook.json"
+install -m 644 docs/slurm.md docs/pbs.md docs/queue.md docs/deployment.md docs/operations.md LICENSE \
+    "$root/usr/share/doc/walltimed"
