@@ -18,6 +18,7 @@ SHOWN_RUNS = 3
 
 OBSTACLES = {
     "no-snapshot": "nobody knows: the cluster's queue is not handed over",
+    "not-planned": "not planned yet: too many jobs wait before it",
     "no-forecast": "not known yet: the queue is being forecast",
     "too-large": "never: there are not so many processors",
 }
@@ -112,6 +113,8 @@ def show(answer: dict[str, Any], request: dict[str, Any]) -> None:
         line("", f"job {run['job_id'] or '?'}: {facts}, ended {moment(run['end_time'], now)}")
     line("suggested", suggestion(answer, request))
     line("would start", start_with(variant, now))
+    if answer["usual_wait"] is not None:
+        line("", f"half of such jobs waited {duration(answer['usual_wait'])} or less")
     if answer["suggested"]:
         line("", start_with(answer["suggested"], now))
     if answer["is_old"]:

@@ -158,7 +158,7 @@ def show_job(detail: dict[str, Any]) -> None:
         "asked for": f"{walltime(job['requested_walltime'])} on {job['requested_processors']} cpus",
         "will run": f"about {duration(job['predicted_walltime'])}, by "
         f"{detail['basis']['jobs']:,} earlier runs",
-        "starts": moment_within(job["start_time"], job["start_interval"], now),
+        "starts": starts(job, now),
         "ends": moment_within(job["end_time"], job["end_interval"], now),
         "moved": moves(job),
     }
@@ -189,6 +189,15 @@ def show_ended(detail: dict[str, Any]) -> None:
     for name, fact in facts.items():
         for line in textwrap.wrap(f"{name:<10} {fact}", 77, subsequent_indent=" " * 11):
             out.print(f"  {escape(line)}", soft_wrap=True)
+
+
+def starts(job: dict[str, Any], now: float) -> str:
+    """Return the start of a job, or the usual wait of a job that is not planned yet, as text."""
+    if job["is_planned"]:
+        return moment_within(job["start_time"], job["start_interval"], now)
+    if job["usual_wait"] is None:
+        return "not planned yet"
+    return f"not planned yet; half of such jobs waited {duration(job['usual_wait'])} or less"
 
 
 def moves(job: dict[str, Any]) -> str:

@@ -53,6 +53,16 @@ class QueueHeadAnswer:
     forecast_error: Annotated[
         str | None, Field(description="Why the last forecast could not be made, in a sentence.")
     ]
+    planned_jobs: Annotated[
+        int,
+        Field(
+            description="Number of waiting jobs that the last forecast reached: fewer than wait, "
+            "where the scheduler plans fewer or time was short."
+        ),
+    ]
+    samples: Annotated[
+        int, Field(description="Number of futures on which the last forecast's intervals rest.")
+    ]
     totals: Annotated[
         TotalsAnswer, Field(description="Jobs and processors of all users, by state.")
     ]
@@ -100,6 +110,11 @@ class LiveJobAnswer:
         BasisAnswer | None,
         Field(description="Basis of `predicted_walltime`; null where the caller has predicted it."),
     ]
+    is_planned: Annotated[
+        bool,
+        Field(description="False: too far behind in the queue for the last forecast."),
+    ]
+    usual_wait: float | None
     start_time: Annotated[
         float | None, Field(description="Of a running job its start, else forecast.")
     ]
@@ -245,10 +260,11 @@ class WhatIfVariantAnswer:
     start_interval: IntervalAnswer | None
     end_interval: IntervalAnswer | None
     obstacle: Annotated[
-        Literal["no-snapshot", "too-large", "no-forecast"] | None,
+        Literal["no-snapshot", "too-large", "no-forecast", "not-planned"] | None,
         Field(
             description="no-snapshot: none was handed over for this cluster; too-large: no such "
-            "processors exist; no-forecast: the queue itself has no forecast yet."
+            "processors exist; no-forecast: the queue itself has no forecast yet; not-planned: "
+            "more jobs wait than the last forecast reached, or it would start too late."
         ),
     ]
 
@@ -280,6 +296,7 @@ class WhatIfAnswer:
             "known, or if it would not be shorter."
         ),
     ]
+    usual_wait: float | None
     as_written: Annotated[
         WhatIfVariantAnswer, Field(description="What would come of the request as it is written.")
     ]

@@ -137,6 +137,16 @@ class QueueBody(SchedulerBody):
         description="The machine: one pool, or several that share no processors."
     )
     policy: DedicatedPolicy = "easy"
+    planning_depth: Annotated[int, Whole(1, 2**31)] | None = Field(
+        None,
+        description="Waiting jobs that the scheduler plans (Slurm's bf_max_job_test); jobs behind "
+        "them have no forecast yet. Default: all.",
+    )
+    planning_window: Annotated[int, Whole(1, 2**31)] | None = Field(
+        None,
+        description="Seconds in which the scheduler plans starts (Slurm's bf_window); jobs that "
+        "would start later have no forecast yet. Default: without end.",
+    )
     running: Annotated[list[LiveRunningBody], FailFast()] = Field([], description="In any order.")
     waiting: Annotated[list[LiveWaitingBody], FailFast()] = Field(
         [], description="In the order in which the scheduler serves them."

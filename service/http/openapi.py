@@ -48,8 +48,12 @@ SHARED: Mapping[str, str] = {
     "lower": "Lower end, which belongs to the range.",
     "method": "Name of the method.",
     "no_interval": "Why starts and ends have no intervals: too-few-runs (the errors of fewer than "
-    "20 predictions are known), no-samples (no futures were to be played, or the queue is too "
-    "long) or no-prediction (no prediction decides when a job ends). Null if they have.",
+    "20 predictions are known), no-samples (no futures were to be played), no-time (the queue "
+    "is too long for them) or no-prediction (no prediction decides when a job ends). Null if they "
+    "have.",
+    "usual_wait": "Median wait, from submission to start, of jobs that were not planned at their "
+    "arrival and waited longer than this one has. Null if it is planned or fewer than 10 are "
+    "known.",
     "now": "The time that the answer is about, in Unix seconds.",
     "policy": "Scheduling policy.",
     "predicted_walltime": "Planned runtime, in seconds: so that few jobs outlive it.",

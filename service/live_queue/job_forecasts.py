@@ -20,6 +20,7 @@ from service.live_queue.snapshot import (
     QueueSnapshot,
     RuntimeEstimate,
     SchedulerRules,
+    pool_place,
 )
 from service.store import WaitScore
 
@@ -38,6 +39,12 @@ PATIENCE_SECONDS = 3600.0
 
 MOST_LEFT = 10_000
 """Most jobs that have left without being seen running and are remembered, the latest ones."""
+
+MOST_WAITS = 500
+"""Most waits of jobs that were not planned at their arrival that are remembered of each queue."""
+
+ENOUGH_WAITS = 10
+"""Fewest waits whose median is told."""
 
 FASTEST = 1
 """Level of zlib: a queue is written every minute."""
@@ -75,23 +82,27 @@ class JobForecast(Struct, kw_only=True, gc=False):
         position: place among the jobs that wait for the same processors, from 1.
         waits: whether the job waited when it was forecast last.
         basis: of ``predicted``; None where the caller has predicted the job.
+        is_planned: whether the last forecast reached the job.
+        arrived_unplanned: whether the first forecast with the job did not reach it.
     """
 
-    predicted: float
+    predicted: float | None
     points: list[ForecastPoint] = field(default_factory=list)
     before: ForecastPoint | None = None
     position: int | None = None
     waits: bool = True
     basis: Basis | None = None
+    is_planned: bool = True
+    arrived_unplanned: bool = False
 
     @property
     def last(self) -> ForecastPoint | None:
-        """Return the last forecast."""
-        return self.points[-1] if self.points else None
+        """Return the last forecast; None if it did not reach the job."""
+        return self.points[-1] if self.points and self.is_planned else None
 
     def add(self, point: ForecastPoint) -> None:
         """Add one more forecast."""
-        self.before = self.last
+        self.before = self.points[-1] if self.points else None
         if len(self.points) > 2 and _is_same(self.points[-2], self.points[-1]):
             self.points.pop()
         self.points.append(point)
@@ -151,6 +162,12 @@ class LiveQueue(Struct, kw_only=True):
         left: jobs that waited when they were last seen, by job id. Whether they have run is open.
         trouble: reason why the queue could not be forecast, in a sentence.
         no_interval: reason why the last forecast has no intervals; None if it has.
+        planned: number of waiting jobs that the last forecast reached.
+        unplayed: number of waiting jobs behind those that were played.
+        samples: number of futures beside the expected one in the last forecast.
+        cost: seconds that the expected future took.
+        unplanned_waits: waits of jobs that were not planned at their arrival, by queue, the latest
+            last; in seconds.
     """
 
     snapshot: QueueSnapshot
@@ -160,6 +177,11 @@ class LiveQueue(Struct, kw_only=True):
     left: dict[str, LeftQueue] = field(default_factory=dict)
     trouble: str | None = None
     no_interval: NoInterval | None = None
+    planned: int = 0
+    unplayed: int = 0
+    samples: int = 0
+    cost: float = 0.0
+    unplanned_waits: dict[str, list[float]] = field(default_factory=dict)
 
 
 _decode = msgspec.json.Decoder(LiveQueue).decode
@@ -199,15 +221,40 @@ def job_forecasts(
         for job, estimate in zip(snapshot.jobs, estimates, strict=True)
     }
     now = snapshot.taken_at
-    for pool, times in zip(pools, played, strict=True):
+    planned = planned_rows(snapshot.rules, played)
+    for pool, times, rows in zip(pools, played, planned, strict=True):
         for row, place in enumerate(pool.running):
             job = snapshot.jobs[place]
             forecasts[job.job_id].add(running_point(times, row, now, job.start_time))
-        for row, place in enumerate(pool.waiting):
-            forecast = forecasts[snapshot.jobs[place].job_id]
-            forecast.position = row + 1
-            forecast.add(waiting_point(times, row, now))
+        for row in sorted(rows):
+            job = snapshot.jobs[pool.waiting[row]]
+            forecasts[job.job_id].add(waiting_point(times, row, now))
+    reached = {pool.waiting[row] for pool, rows in zip(pools, planned, strict=True) for row in rows}
+    _note_places(snapshot, forecasts, reached)
     return forecasts
+
+
+def _note_places(
+    snapshot: QueueSnapshot, forecasts: Mapping[str, JobForecast], reached: set[int]
+) -> None:
+    """Note the position of each waiting job, and whether the forecast reached it."""
+    waiting = [0] * len(snapshot.pools)
+    for place, job in enumerate(snapshot.jobs):
+        pool = pool_place(snapshot.pools, job.submission.queue)
+        if job.state is not JobState.WAITING or job.processors > snapshot.pools[pool].processors:
+            continue
+        waiting[pool] += 1
+        forecast = forecasts[job.job_id]
+        forecast.position = waiting[pool]
+        forecast.is_planned = place in reached
+        if not forecast.is_planned and not forecast.points:
+            forecast.arrived_unplanned = True
+
+
+def planned_rows(rules: SchedulerRules, played: Sequence[PoolForecast]) -> list[set[int]]:
+    """Return the rows of the waiting jobs of each pool that the forecast reaches."""
+    window = np.inf if rules.planning_window is None else rules.planning_window
+    return [set(np.flatnonzero(times.starts.expected <= window).tolist()) for times in played]
 
 
 def _continued(before: JobForecast | None, job: LiveJob, estimate: RuntimeEstimate) -> JobForecast:
@@ -219,11 +266,12 @@ def _continued(before: JobForecast | None, job: LiveJob, estimate: RuntimeEstima
     if before is not None and waits and not before.waits:
         before = None
     return JobForecast(
-        predicted=estimate.runtime,
+        predicted=estimate.runtime if estimate.is_predicted else None,
         points=list(before.points) if before else [],
         before=before.before if before else None,
         waits=waits,
         basis=estimate.basis,
+        arrived_unplanned=before is not None and before.arrived_unplanned,
     )
 
 
@@ -301,6 +349,40 @@ def ran_unseen(left: Mapping[str, LeftQueue], starts: Mapping[str, float]) -> It
         yield StartedJob(job=each.job, forecast=each.forecast, start_time=start)
 
 
+def with_unplanned_waits(
+    before: Mapping[str, list[float]], started: Sequence[StartedJob]
+) -> dict[str, list[float]]:
+    """Return the waits of jobs that were not planned at their arrival, with new ones, by queue."""
+    waits = {queue: list(known) for queue, known in before.items()}
+    for each in started:
+        if each.forecast.arrived_unplanned:
+            submission = each.job.submission
+            wait = max(0.0, each.start_time - submission.submit_time)
+            waits.setdefault(submission.queue or "", []).append(wait)
+    return {queue: known[-MOST_WAITS:] for queue, known in waits.items()}
+
+
+def usual_wait(
+    waits: Mapping[str, Sequence[float]], queue: str | None, waited: float
+) -> float | None:
+    """Return the median wait of jobs that were not planned at their arrival and waited longer.
+
+    They are those of the same queue if these are enough, else those of all queues; None if these
+    are too few as well.
+
+    Args:
+        waits: by queue, in seconds.
+        queue: of the job.
+        waited: seconds that the job has waited.
+    """
+    every = [wait for known in waits.values() for wait in known]
+    for known in (waits.get(queue or "", []), every):
+        longer = [wait for wait in known if wait > waited]
+        if len(longer) >= ENOUGH_WAITS:
+            return float(np.median(longer))
+    return None
+
+
 def wait_scores(started: Sequence[StartedJob]) -> list[WaitScore]:
     """Return sums of the errors of forecast waits, by queue and by when the forecast was made.
 
@@ -310,8 +392,10 @@ def wait_scores(started: Sequence[StartedJob]) -> list[WaitScore]:
     for each in started:
         points = [point for point in each.forecast.points if point.made_at <= each.start_time]
         queue = each.job.submission.queue or ""
+        is_late = each.forecast.arrived_unplanned
+        others = len(points) if is_late else len(points) - 1
         for place, point in enumerate(points):
-            made, weight = (SINCE, 1.0 / (len(points) - 1)) if place else (ARRIVAL, 1.0)
+            made, weight = (SINCE, 1.0 / others) if place or is_late else (ARRIVAL, 1.0)
             sums[queue, made] += weight * _error_terms(point, each)
     names = WaitScore.__struct_fields__
     return [

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil
-from typing import NamedTuple
+from time import perf_counter
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +26,29 @@ from service.live_queue.snapshot import (
     pool_place,
 )
 from simulator.engine.state import whole_seconds
-from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast, running_runtime
-from simulator.scheduling.futures import Quantiles, QueueQuantiles, futures, nominal_coverage
+from simulator.scheduling.forecast import (
+    Forecast,
+    QueuedJobs,
+    Snapshot,
+    forecast,
+    running_runtime,
+)
+from simulator.scheduling.futures import (
+    Quantiles,
+    QueueQuantiles,
+    futures_one_by_one,
+    nominal_coverage,
+)
 from simulator.scheduling.semantics import Semantics
 
-WORK = 60_000
-"""Most jobs that are played for one forecast, all futures together: about half a second."""
+FIRST_DEPTH = 500
+"""Waiting jobs of a pool that are played first, before it is known what a play costs."""
 
-WORK_AWAITED = 24_000
-"""Most jobs that are played where a caller waits for the answer."""
+MOST_GROWTH = 4.0
+"""Most times by which one play is deeper than the one before."""
+
+LEAST_GROWTH = 1.2
+"""Least times by which a play has to be deeper to be worth its time."""
 
 NOBODY = -1
 """Number of an owner who has no job in the queue."""
@@ -61,6 +76,30 @@ class PoolQueue:
     def __len__(self) -> int:
         return len(self.running) + len(self.waiting)
 
+    def first(self, depth: int) -> Self:
+        """Return the queue without the waiting jobs behind the first ``depth``."""
+        waiting = self.queue.waiting.take(np.arange(min(depth, len(self.waiting))))
+        return replace(
+            self,
+            queue=replace(self.queue, waiting=waiting),
+            waiting=self.waiting[:depth],
+            ladders=(self.ladders[0], self.ladders[1][:depth]),
+        )
+
+
+class PlayingLimits(NamedTuple):
+    """Seconds in which the queue is played as predicted, and with all other futures."""
+
+    expected: float
+    total: float
+
+
+LIVE = PlayingLimits(2.0, 10.0)
+"""Limits of the forecast of a live queue, for which no caller waits."""
+
+AWAITED_SECONDS = 0.3
+"""Limit of all plays together for which a caller waits."""
+
 
 class QueueColumns(NamedTuple):
     """The pools of a queue in order, and the numbers of the owners of their jobs."""
@@ -81,6 +120,8 @@ class JobTimes(NamedTuple):
 class PoolForecast:
     """The forecast for the jobs of one pool, or of shared nodes.
 
+    The waiting jobs are those that were played: the first ones, if time was short.
+
     Attributes:
         starts: of the waiting jobs.
         ends: of the waiting jobs.
@@ -88,6 +129,8 @@ class PoolForecast:
         coverage: probability that a range contains the time; None without ranges.
         no_interval: reason why there are no ranges; None with ranges.
         nodes: places of the nodes of the waiting jobs, where the policy names nodes.
+        samples: number of futures beside the expected one.
+        cost: seconds that the expected future took.
     """
 
     starts: JobTimes
@@ -96,6 +139,8 @@ class PoolForecast:
     coverage: float | None
     no_interval: NoInterval | None
     nodes: Sequence[Sequence[int]] | None = None
+    samples: int = 0
+    cost: float = 0.0
 
 
 def job_times(futures: Sequence[Seconds]) -> JobTimes:
@@ -125,14 +170,31 @@ def first_no_interval(
     return next((reason for reason in reasons if reason), None)
 
 
+def beyond_depth(snapshot: QueueSnapshot) -> frozenset[int]:
+    """Return the places of the waiting jobs that are too far behind for the scheduler to plan."""
+    depth = snapshot.rules.planning_depth
+    if depth is None:
+        return frozenset()
+    waiting = [place for place, job in enumerate(snapshot.jobs) if job.state is JobState.WAITING]
+    return frozenset(waiting[depth:])
+
+
 def queue_columns(snapshot: QueueSnapshot, estimates: Sequence[RuntimeEstimate]) -> QueueColumns:
-    """Return the columns of every pool; ``estimates`` has one for each job of the snapshot."""
+    """Return the columns of every pool, of the jobs that the scheduler plans.
+
+    Args:
+        snapshot: the queue.
+        estimates: one for each job of the snapshot.
+    """
     running: list[list[int]] = [[] for _ in snapshot.pools]
     waiting: list[list[int]] = [[] for _ in snapshot.pools]
+    beyond = beyond_depth(snapshot)
     for place, job in enumerate(snapshot.jobs):
         pool = pool_place(snapshot.pools, job.submission.queue)
         if job.state is JobState.RUNNING:
             running[pool].append(place)
+        elif place in beyond:
+            continue
         elif job.state is JobState.WAITING and job.processors <= snapshot.pools[pool].processors:
             waiting[pool].append(place)
     owners: dict[str, int] = {}
@@ -228,6 +290,35 @@ def with_job(
     )
 
 
+def earliest_gap(
+    spans: Sequence[tuple[float, float, int]], capacity: int, processors: int, duration: float
+) -> float:
+    """Return the earliest start of one more job that moves no other, in seconds from now.
+
+    Args:
+        spans: start, end and processors of each other job, in seconds from now.
+        capacity: processors of the machine.
+        processors: that the job needs.
+        duration: seconds for which it needs them.
+    """
+    changes = sorted(
+        change
+        for start, end, size in spans
+        for change in ((max(0.0, start), size), (max(0.0, end), -size))
+    )
+    free, since = capacity, 0.0
+    is_fitting = True
+    for time, size in changes:
+        if is_fitting and time >= since + duration:
+            return since
+        free -= size
+        if free < processors:
+            is_fitting = False
+        elif not is_fitting:
+            is_fitting, since = True, time
+    return since
+
+
 def scheduler_semantics(rules: SchedulerRules) -> Semantics:
     """Return the rules as the simulator takes them."""
     by_predictions = rules.plans_by == "predictions"
@@ -245,24 +336,33 @@ def scheduler_semantics(rules: SchedulerRules) -> Semantics:
     )
 
 
-def samples_for(jobs: int, wanted: int, *, plays: int = 1, work: int = WORK) -> int:
-    """Return the number of futures of each of ``plays`` queues that ``work`` jobs allow."""
-    return max(0, min(wanted, work // max(1, jobs * plays) - 1))
-
-
 def play_pools(
-    pools: Sequence[PoolQueue], rules: SchedulerRules, ratios: Sequence[float], samples: int
+    pools: Sequence[PoolQueue],
+    rules: SchedulerRules,
+    ratios: Sequence[float],
+    samples: int,
+    limits: PlayingLimits | None = None,
 ) -> list[PoolForecast]:
     """Play every pool once as predicted, and in ``samples`` other futures.
+
+    Where time is short, first there are fewer futures, then fewer waiting jobs.
 
     Args:
         pools: jobs in them run for as long as predicted.
         rules: of the scheduler.
         ratios: recent ratios of runtime to prediction, ascending, for jobs without a ladder.
         samples: number of other futures; none are played while too few errors are known.
+        limits: of time for all pools together; by default all is played.
     """
     semantics = scheduler_semantics(rules)
-    return [_play(pool, semantics, ratios, samples) for pool in pools]
+    if limits is None:
+        return [_play(pool, semantics, ratios, samples) for pool in pools]
+    began, forecasts = perf_counter(), []
+    for place, pool in enumerate(pools):
+        passed, others = perf_counter() - began, len(pools) - place
+        share = PlayingLimits(limits.expected / len(pools), (limits.total - passed) / others)
+        forecasts.append(_play(pool, semantics, ratios, samples, share))
+    return forecasts
 
 
 def has_known_errors(ratios: Sequence[float], ladders: Iterable[Quantiles]) -> bool:
@@ -276,18 +376,54 @@ def has_known_errors(ratios: Sequence[float], ladders: Iterable[Quantiles]) -> b
 
 
 def _play(
-    pool: PoolQueue, semantics: Semantics, ratios: Sequence[float], samples: int
+    pool: PoolQueue,
+    semantics: Semantics,
+    ratios: Sequence[float],
+    samples: int,
+    limits: PlayingLimits | None = None,
 ) -> PoolForecast:
-    is_known = has_known_errors(ratios, chain(*pool.ladders))
-    every = [
-        forecast(pool.queue, semantics),
-        *futures(pool.queue, semantics, ratios, samples if is_known else 0, pool.ladders),
-    ]
+    deadline = None if limits is None else perf_counter() + limits.total
+    pool, expected, cost = _deepest(pool, semantics, limits)
+    every = [expected]
+    if has_known_errors(ratios, chain(*pool.ladders)) and _fits(cost, deadline):
+        for other in futures_one_by_one(pool.queue, semantics, ratios, samples, pool.ladders):
+            every.append(other)
+            if not _fits(cost, deadline):
+                break
+    reason = no_interval(len(every), samples)
     return PoolForecast(
         starts=job_times([each.start for each in every]),
         ends=job_times([each.end for each in every]),
         running_ends=job_times([each.running_end for each in every]),
         coverage=range_coverage(len(every)),
-        no_interval=no_interval(len(every), samples),
-        nodes=every[0].nodes,
+        no_interval="no-time" if reason and not _fits(cost, deadline) else reason,
+        nodes=expected.nodes,
+        samples=len(every) - 1,
+        cost=cost,
     )
+
+
+def _fits(cost: float, deadline: float | None) -> bool:
+    """Return whether one more play of ``cost`` seconds would end before the deadline."""
+    return deadline is None or perf_counter() + cost <= deadline
+
+
+def _deepest(
+    pool: PoolQueue, semantics: Semantics, limits: PlayingLimits | None
+) -> tuple[PoolQueue, Forecast, float]:
+    """Play as many waiting jobs as fit into the time; return them, their play, and its seconds.
+
+    The time of a play grows up to the cube of the number of waiting jobs.
+    """
+    left = limits.expected if limits else 0.0
+    depth = FIRST_DEPTH if limits else len(pool.waiting)
+    while True:
+        first = pool.first(depth) if depth < len(pool.waiting) else pool
+        began = perf_counter()
+        expected = forecast(first.queue, semantics)
+        cost = perf_counter() - began
+        left -= cost
+        growth = min(MOST_GROWTH, (max(0.0, left) / cost) ** (1 / 3))
+        if depth >= len(pool.waiting) or growth < LEAST_GROWTH:
+            return first, expected, cost
+        depth = int(depth * growth)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from predictors.jobs import Basis, Submission
 
-NoInterval = Literal["no-samples", "too-few-runs", "no-prediction"]
+NoInterval = Literal["no-samples", "too-few-runs", "no-prediction", "no-time"]
 """Reason why a forecast has no intervals."""
 
 
@@ -94,6 +94,8 @@ class SchedulerRules(Struct, frozen=True, kw_only=True, omit_defaults=True):
         plans_by: runtimes that the scheduler assumes: ``requests`` or ``predictions``.
         order: order of the queue; ``fcfs`` is the order of the list.
         depth: number of reservations under EASY.
+        planning_depth: number of waiting jobs that the scheduler plans; None is all of them.
+        planning_window: seconds from now beyond which it plans no start; None is no bound.
         compression: treatment of the plan under conservative backfilling.
         correction: next estimate of a running job that has outlived its prediction.
         pinning: seconds before the start in which a job keeps its nodes, under ``fcfs-pinned``.
@@ -106,6 +108,8 @@ class SchedulerRules(Struct, frozen=True, kw_only=True, omit_defaults=True):
     plans_by: str = "requests"
     order: str = "fcfs"
     depth: int = 1
+    planning_depth: int | None = None
+    planning_window: int | None = None
     compression: str = "start-order"
     correction: str = "double"
     pinning: int = 0
@@ -153,12 +157,14 @@ class RuntimeEstimate(Struct, frozen=True, gc=False):
         ladder: runtimes in seconds at the levels of the simulator's grid, by what has ended
             until now; None where the method gives no distribution.
         basis: of the prediction; None where the caller has predicted the job.
+        is_predicted: whether the runtime is a prediction; else it is the request.
     """
 
     runtime: float
     priority: float
     ladder: Sequence[float] | None = None
     basis: Basis | None = None
+    is_predicted: bool = True
 
 
 def pool_place(pools: Sequence[Pool], queue: str | None) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from service.adapters.values import MINUTE
 from service.slurm_updater.squeue import QueuedJob, UnreadableQueueError, read_queue
 
 SOFT_LIMIT_SINCE = (25, 5, 4)
@@ -23,6 +24,13 @@ POLICY = "conservative"
 NODE_FORMAT = "%N|%R|%C"
 """sinfo's line for each node and partition: node, partition, processors by use."""
 
+PLANNED_JOBS = 500
+"""Slurm's default of ``bf_max_job_test``."""
+
+PLANNED_MINUTES = 1440
+"""Slurm's default of ``bf_window``."""
+
+_PARAMETER = re.compile(r"(?:^|,)(bf_max_job_test|bf_window)=([1-9]\d{0,6})(?=,|$)")
 _SETTING = re.compile(r"^(\w+)\s*= (.*?)\s*$", re.MULTILINE)
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _FACTOR = re.compile(r"^\s*(\d+)\|(-?\d+)\s*$", re.MULTILINE)
@@ -142,5 +150,12 @@ def keeps_limits(version: str, scheduler_parameters: str) -> bool:
 
 def rules_of(settings: Mapping[str, str]) -> dict[str, Any]:
     """Return the rules of slurmctld, read from ``scontrol show config``."""
-    builtin = settings.get("SchedulerType") == "sched/builtin"
-    return {"policy": "fcfs" if builtin else POLICY, "plans_by": "requests"}
+    if settings.get("SchedulerType") == "sched/builtin":
+        return {"policy": "fcfs", "plans_by": "requests"}
+    parameters = dict(_PARAMETER.findall(settings.get("SchedulerParameters", "")))
+    return {
+        "policy": POLICY,
+        "plans_by": "requests",
+        "planning_depth": int(parameters.get("bf_max_job_test", PLANNED_JOBS)),
+        "planning_window": int(MINUTE) * int(parameters.get("bf_window", PLANNED_MINUTES)),
+    }

@@ -19,6 +19,7 @@ from service.web.wording import duration, share
 OBSTACLES = {
     "no-snapshot": "no queue was handed over for this cluster",
     "too-large": "there are not so many processors",
+    "not-planned": "not planned yet: too many jobs wait before it",
     "no-forecast": "the queue has not been forecast yet",
 }
 

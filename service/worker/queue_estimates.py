@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from predictors.accuracy_groups import group_named
 from predictors.jobs import Submission
 from service.live_queue.job_forecasts import JobForecast
+from service.live_queue.playing import beyond_depth
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, RuntimeEstimate
 from service.settings import Settings
 from service.worker.live_state import ClusterState
@@ -37,7 +38,7 @@ class QueueEstimates:
         *,
         method: str | None = None,
     ) -> list[RuntimeEstimate]:
-        """Return one estimate for each job.
+        """Return one estimate for each job; jobs that are not planned yet are not predicted.
 
         Args:
             snapshot: the queue.
@@ -45,10 +46,14 @@ class QueueEstimates:
             method: that predicts; the service's own by default.
         """
         method = method or self._settings.method
+        beyond = beyond_depth(snapshot)
         alike: dict[tuple[Any, ...], RuntimeEstimate] = {}
         estimates: list[RuntimeEstimate] = []
         questions = 0
         for place, job in enumerate(snapshot.jobs):
+            if place in beyond:
+                estimates.append(unplanned(job))
+                continue
             likeness = likeness_key(job)
             estimate = alike.get(likeness) if likeness else None
             if estimate is None:
@@ -74,7 +79,7 @@ class QueueEstimates:
             runtime = min(job.predicted_walltime, submission.requested_walltime)
             return RuntimeEstimate(runtime=runtime, priority=priority)
         as_of_now = replace(submission, submit_time=snapshot.taken_at)
-        if before is not None and job.state is JobState.RUNNING:
+        if before and before.predicted is not None and job.state is JobState.RUNNING:
             runtime, basis = before.predicted, before.basis
         else:
             prediction = state.ask(method, as_of_now)
@@ -90,6 +95,13 @@ class QueueEstimates:
         """Return the priority of the accuracy group of the job's user."""
         ranked = state.accuracy_groups.of(submission.user)
         return ranked.priority if ranked else self._default_priority
+
+
+def unplanned(job: LiveJob) -> RuntimeEstimate:
+    """Return the request in place of an estimate, of a job that is not played."""
+    return RuntimeEstimate(
+        runtime=job.submission.requested_walltime, priority=0.0, is_predicted=False
+    )
 
 
 def likeness_key(job: LiveJob) -> tuple[Any, ...] | None:

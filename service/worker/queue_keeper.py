@@ -15,17 +15,20 @@ from service.live_queue.job_forecasts import (
     job_forecasts,
     left_jobs,
     packed,
+    planned_rows,
     ran_unseen,
     started_jobs,
     unpacked,
     wait_scores,
+    with_unplanned_waits,
 )
 from service.live_queue.playing import (
+    LIVE,
     QueueColumns,
+    beyond_depth,
     first_no_interval,
     play_pools,
     queue_columns,
-    samples_for,
 )
 from service.live_queue.snapshot import JobState, QueueSnapshot
 from service.metrics import Metrics
@@ -245,7 +248,8 @@ class QueueKeeper:
                 columns.pools,
                 snapshot.rules,
                 self._follower.state_of(snapshot.cluster).error_ratios.ascending(),
-                samples_for(sum(map(len, columns.pools)), self._settings.forecast_samples),
+                self._settings.forecast_samples,
+                LIVE,
             )
         except (ForecastTooLongError, ForecastsBusyError) as error:
             queue.trouble = str(error)
@@ -258,6 +262,14 @@ class QueueKeeper:
         )
         queue.forecast_at = snapshot.taken_at
         queue.no_interval = first_no_interval(columns.pools, played)
+        queue.planned = sum(map(len, planned_rows(snapshot.rules, played)))
+        queue.unplayed = len(beyond_depth(snapshot)) + sum(
+            len(pool.waiting) - len(each.starts.expected)
+            for pool, each in zip(columns.pools, played, strict=True)
+        )
+        queue.samples = min((each.samples for each in played), default=0)
+        queue.cost = sum(each.cost for each in played)
+        queue.unplanned_waits = with_unplanned_waits(before.unplanned_waits, started)
         self._metrics.queues.forecast_seconds.labels(snapshot.cluster).observe(
             time.perf_counter() - began
         )
@@ -288,8 +300,8 @@ class QueueKeeper:
         """Count the waits of jobs that have started, and their first forecasts, in the metrics."""
         names = {name for pool in queue.snapshot.pools for name in pool.queues}
         for each in started:
-            if not each.forecast.points:
-                continue  # it was held until now, or larger than the machine
+            if not each.forecast.points or each.forecast.arrived_unplanned:
+                continue  # it was held, too far behind at its arrival, or larger than the machine
             submission = each.job.submission
             self._metrics.queues.waited(
                 queue.snapshot.cluster,

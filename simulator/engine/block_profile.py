@@ -194,7 +194,7 @@ def _block_at(state: State, time: int) -> int:
 @inlined
 def _step_in(state: State, number: int, time: int) -> int:
     """Return the last step of a block that begins at ``time`` or before."""
-    low = state.blocks[number].place
+    low: int = state.blocks[number].place
     high = low + state.blocks[number].steps
     while high - low > 1:
         middle = (low + high) >> 1

@@ -8,7 +8,7 @@ In each future the jobs of one owner are drawn at the same quantile: an owner wh
 repeats the error, and errors that were drawn independently would cancel out along the queue.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from random import Random
 
 import numpy as np
@@ -35,14 +35,14 @@ def quantile_at(quantiles: Sequence[float], level: float) -> float:
     return quantiles[int(level * STEPS)]
 
 
-def futures(
+def futures_one_by_one(
     snapshot: Snapshot,
     semantics: Semantics,
     ratios: Sequence[float],
     samples: int,
     quantiles: QueueQuantiles | None = None,
-) -> list[Forecast]:
-    """Play ``samples`` futures; none if there are neither quantiles nor ratios.
+) -> Iterator[Forecast]:
+    """Play up to ``samples`` futures; none if there are neither quantiles nor ratios.
 
     Args:
         snapshot: the snapshot, in which jobs run for as long as predicted.
@@ -54,10 +54,20 @@ def futures(
     if quantiles is None:
         quantiles = ([None] * len(snapshot.running), [None] * len(snapshot.waiting))
     can_vary = bool(ratios) or any(row is not None for kind in quantiles for row in kind)
-    return [
-        forecast(_varied(snapshot, ratios, quantiles, Random(seed)), semantics)  # noqa: S311 - repeatable
-        for seed in range(samples if can_vary else 0)
-    ]
+    for seed in range(samples if can_vary else 0):
+        random = Random(seed)  # noqa: S311 - repeatable
+        yield forecast(_varied(snapshot, ratios, quantiles, random), semantics)
+
+
+def futures(
+    snapshot: Snapshot,
+    semantics: Semantics,
+    ratios: Sequence[float],
+    samples: int,
+    quantiles: QueueQuantiles | None = None,
+) -> list[Forecast]:
+    """Return all that ``futures_one_by_one`` plays."""
+    return list(futures_one_by_one(snapshot, semantics, ratios, samples, quantiles))
 
 
 def nominal_coverage(samples: int) -> float:

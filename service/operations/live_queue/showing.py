@@ -34,6 +34,7 @@ from service.live_queue.job_forecasts import (
     JobForecast,
     LiveQueue,
     TimeInterval,
+    usual_wait,
 )
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_place
 from service.operations.predicting import (
@@ -90,7 +91,7 @@ class ShowingQueue:
             pools=pool_answers(queue.snapshot),
             matching=len(found),
             jobs=[
-                job_answer(job, queue.forecasts.get(job.job_id))
+                job_answer(job, queue)
                 for job in islice(found, query.offset, query.offset + query.limit)
             ],
         )
@@ -116,6 +117,8 @@ class ShowingQueue:
             "taken_at": queue.snapshot.taken_at,
             **self.forecast_facts(queue),
             "forecast_error": queue.trouble,
+            "planned_jobs": queue.planned,
+            "samples": queue.samples,
             "totals": self._totals_of(queue.snapshot),
         }
 
@@ -189,7 +192,7 @@ class ShowingQueues(ShowingQueue):
             taken_at=queue.snapshot.taken_at,
             **self.forecast_facts(queue),
             job=replace_with(
-                job_answer(job, forecast), predicted_walltime=prediction.predicted_walltime
+                job_answer(job, queue), predicted_walltime=prediction.predicted_walltime
             ),
             forecasts=[point_answer(point) for point in forecast.points] if forecast else [],
             method=prediction.method,
@@ -208,7 +211,7 @@ class ShowingQueues(ShowingQueue):
             replace(job.submission, submit_time=self._clock()),
             Question(coverage=self._settings.coverage, elapsed=elapsed, explain=True),
         )
-        if forecast is not None:
+        if forecast is not None and forecast.predicted is not None:
             prediction = replace(prediction, predicted_walltime=forecast.predicted)
         return in_agreement(running_on(prediction, elapsed))
 
@@ -246,12 +249,15 @@ def pool_answers(snapshot: QueueSnapshot) -> list[PoolAnswer]:
     ]
 
 
-def job_answer(job: LiveJob, forecast: JobForecast | None) -> LiveJobAnswer:
+def job_answer(job: LiveJob, queue: LiveQueue) -> LiveJobAnswer:
     """Return a job with its last forecast; a held job has none."""
+    forecast = queue.forecasts.get(job.job_id)
+    is_planned = forecast is None or forecast.is_planned
     submission, runs = job.submission, job.state is JobState.RUNNING
     point = None if forecast is None or job.state is JobState.HELD else forecast.last
     start = job.start_time if runs else point.start if point else None
-    first = forecast.points[0] if forecast and forecast.points else None
+    arrived_planned = forecast and forecast.points and not forecast.arrived_unplanned
+    first = forecast.points[0] if forecast and arrived_planned else None
     is_forecast = forecast if point else None
     return LiveJobAnswer(
         job_id=job.job_id,
@@ -266,9 +272,17 @@ def job_answer(job: LiveJob, forecast: JobForecast | None) -> LiveJobAnswer:
         submit_time=submission.submit_time,
         position=forecast.position if forecast else None,
         predicted_walltime=milliseconds(forecast.predicted, submission.requested_walltime)
-        if forecast
+        if forecast and forecast.predicted is not None
         else None,
         basis=basis_answer(forecast.basis) if forecast else None,
+        is_planned=is_planned,
+        usual_wait=None
+        if is_planned
+        else usual_wait(
+            queue.unplanned_waits,
+            submission.queue,
+            waited=queue.snapshot.taken_at - submission.submit_time,
+        ),
         start_time=start,
         end_time=point.end if point else None,
         start_interval=time_interval_answer(point.start_interval) if point and not runs else None,

@@ -17,14 +17,20 @@ from service.contract.answers import BasisAnswer
 from service.contract.bodies import method_of
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import VariantBody, WhatIfRequest
-from service.live_queue.job_forecasts import ForecastPoint, LiveQueue, waiting_point
+from service.live_queue.job_forecasts import (
+    ForecastPoint,
+    LiveQueue,
+    usual_wait,
+    waiting_point,
+)
 from service.live_queue.playing import (
-    WORK_AWAITED,
+    AWAITED_SECONDS,
+    JobTimes,
     PoolForecast,
     PoolQueue,
+    earliest_gap,
     play_pools,
     queue_columns,
-    samples_for,
     with_job,
 )
 from service.live_queue.snapshot import (
@@ -45,7 +51,7 @@ from simulator.scheduling.futures import QUANTILE_GRID
 PERCENTS = tuple(level / 100 for level in range(1, 100))
 """Levels of the distribution of a job's runtime from which requests are suggested."""
 
-Obstacle = Literal["no-snapshot", "too-large", "no-forecast"]
+Obstacle = Literal["no-snapshot", "too-large", "no-forecast", "not-planned"]
 
 
 class WhatIf:
@@ -95,6 +101,9 @@ class WhatIf:
             explanation=explanation_of(prediction),
             share=body.share,
             suggested_walltime=suggestion,
+            usual_wait=usual_wait(queue.unplanned_waits, submission.queue, waited=0.0)
+            if queue and answers[0].obstacle == "not-planned"
+            else None,
             as_written=answers[0],
             suggested=answers[-1] if suggestion is not None else None,
             variants=answers[1 : len(body.variants) + 1],
@@ -116,12 +125,17 @@ class WhatIf:
             for place, (request, prediction) in enumerate(zip(requests, predictions, strict=True))
             if obstacles[place] is None
         }
-        played = await self._play(forecast, list(jobs.values())) if forecast and jobs else []
+        played = await self._forecasts(forecast, list(jobs.values())) if forecast and jobs else []
         made_at = forecast.queue.snapshot.taken_at if forecast else 0.0
         points = {
             place: waiting_point(each, -1, made_at)
             for place, each in zip(jobs, played, strict=True)
         }
+        window = forecast.queue.snapshot.rules.planning_window if forecast else None
+        for place, point in list(points.items()):
+            if window is not None and point.start > made_at + window:
+                del points[place]
+                obstacles[place] = "not-planned"
         shares = shares_held(state, method, requests)
         rows = zip(requests, predictions, obstacles, shares, strict=True)
         answers = [variant_answer(*row, points.get(place)) for place, row in enumerate(rows)]
@@ -144,20 +158,31 @@ class WhatIf:
             return "no-snapshot" if self._keeper.of(cluster) is None else "no-forecast"
         pools = forecast.queue.snapshot.pools
         pool = pools[pool_place(pools, request.queue)]
-        return "too-large" if (request.requested_processors or 1) > pool.processors else None
+        if (request.requested_processors or 1) > pool.processors:
+            return "too-large"
+        return "not-planned" if forecast.queue.unplayed else None
+
+    async def _forecasts(
+        self, forecast: VersionedQueue, jobs: Sequence[tuple[Submission, RuntimeEstimate]]
+    ) -> list[PoolForecast]:
+        """Return the forecast of each job, as if it alone were added to the queue.
+
+        Where the plays would take longer than a caller waits, each job gets the first gap of the
+        last forecast.
+        """
+        if forecast.queue.cost * len(jobs) > AWAITED_SECONDS:
+            spans = await asyncio.to_thread(spans_of, forecast.queue)
+            return [in_gap(forecast.queue, spans, *job) for job in jobs]
+        return await self._play(forecast, jobs)
 
     async def _play(
         self, forecast: VersionedQueue, jobs: Sequence[tuple[Submission, RuntimeEstimate]]
     ) -> list[PoolForecast]:
-        """Return the forecast of each job, as if it alone were added to the queue."""
+        """Play the queue once for each job, which stands at its end."""
         snapshot = forecast.queue.snapshot
         pools = await asyncio.to_thread(self._with_each, forecast, jobs)
-        samples = samples_for(
-            max(map(len, pools)),
-            self._settings.forecast_samples,
-            plays=len(pools),
-            work=WORK_AWAITED,
-        )
+        plays = AWAITED_SECONDS / max(forecast.queue.cost, 1e-6) / len(pools)
+        samples = min(self._settings.forecast_samples, max(0, int(plays) - 1))
         ratios = self._follower.state_of(snapshot.cluster).error_ratios.ascending()
         return await self._process.run(play_pools, pools, snapshot.rules, ratios, samples)
 
@@ -182,13 +207,59 @@ class WhatIf:
         state = self._follower.state_of(queue.snapshot.cluster)
         return [
             RuntimeEstimate(
-                runtime=queue.forecasts[job.job_id].predicted
-                if job.job_id in queue.forecasts
-                else job.submission.requested_walltime,
+                runtime=last_predicted(queue, job),
                 priority=self._keeper.estimates.priority(state, job.submission),
             )
             for job in queue.snapshot.jobs
         ]
+
+
+def last_predicted(queue: LiveQueue, job: LiveJob) -> float:
+    """Return the runtime of a job as it was last predicted, else the request."""
+    forecast = queue.forecasts.get(job.job_id)
+    known = forecast.predicted if forecast else None
+    return job.submission.requested_walltime if known is None else known
+
+
+Span = tuple[float, float, int]
+"""Start and end of a job in seconds from now, and its processors."""
+
+
+def spans_of(queue: LiveQueue) -> list[list[Span]]:
+    """Return the jobs of each pool, from their starts to their ends by the last forecast."""
+    snapshot = queue.snapshot
+    spans: list[list[Span]] = [[] for _ in snapshot.pools]
+    for job in snapshot.jobs:
+        forecast = queue.forecasts.get(job.job_id)
+        point = forecast.last if forecast and job.state is not JobState.HELD else None
+        if point is not None:
+            spans[pool_place(snapshot.pools, job.submission.queue)].append(
+                (point.start - snapshot.taken_at, point.end - snapshot.taken_at, job.processors)
+            )
+    return spans
+
+
+def in_gap(
+    queue: LiveQueue,
+    spans: Sequence[Sequence[Span]],
+    request: Submission,
+    estimate: RuntimeEstimate,
+) -> PoolForecast:
+    """Return the forecast of a job that takes the first gap and moves no other job."""
+    pools, processors = queue.snapshot.pools, request.requested_processors or 1
+    place = pool_place(pools, request.queue)
+    by_requests = queue.snapshot.rules.plans_by == "requests"
+    length = request.requested_walltime if by_requests else estimate.runtime
+    used = sum(size for start, _, size in spans[place] if start <= 0)
+    start = earliest_gap(spans[place], max(pools[place].processors, used), processors, length)
+    none = JobTimes(np.array([]), None, None)
+    return PoolForecast(
+        starts=JobTimes(np.array([start]), None, None),
+        ends=JobTimes(np.array([start + estimate.runtime]), None, None),
+        running_ends=none,
+        coverage=None,
+        no_interval="no-time",
+    )
 
 
 def varied(submission: Submission, variant: VariantBody) -> Submission:

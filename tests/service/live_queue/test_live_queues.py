@@ -440,3 +440,34 @@ def test_a_cluster_may_have_any_name_on_every_call_with_its_name_in_the_path(liv
     assert (
         live.metric("walltimed_requests_total", route="/v1/clusters/{cluster}/jobs/{job_id}") >= 1
     )
+
+
+def test_jobs_beyond_the_planning_depth_are_told_how_long_such_jobs_waited(live):
+    waiting = [WIDE, *({**SMALL, "job_id": f"s{number}"} for number in range(10))]
+    view = put(live, queue(running=[LONG], waiting=waiting, planning_depth=1))
+    assert [each["is_planned"] for each in view["jobs"]] == [True, True, *[False] * 10]
+    assert [each["position"] for each in view["jobs"]] == [None, *range(1, 12)]
+    behind = view["jobs"][-1]
+    assert (behind["start_time"], behind["usual_wait"]) == (None, None)
+    assert view["planned_jobs"] == 1
+    started = [{**each, "start_time": NOW + 50} for each in waiting[1:]]
+    later = [WIDE, job("90", 1, 90, submitted=55.0)]
+    view = put(live, queue(60.0, running=started, waiting=later, planning_depth=1))
+    assert view["jobs"][-1]["usual_wait"] == 60
+    asked = {"submission": {"requested_walltime": 100, "queue": "short"}}
+    answer = live.post("/v1/clusters/hill/what-if", asked).json()
+    assert (answer["as_written"]["obstacle"], answer["usual_wait"]) == ("not-planned", 60)
+
+
+def test_jobs_that_would_start_beyond_the_window_are_not_planned(live):
+    body = queue(running=[LONG], waiting=[WIDE, SMALL], planning_window=500)
+    assert [each["is_planned"] for each in put(live, body)["jobs"]] == [True, False, True]
+
+
+def test_what_if_takes_the_first_gap_where_plays_take_too_long(live, monkeypatch):
+    monkeypatch.setattr("service.operations.live_queue.what_if.AWAITED_SECONDS", 0.0)
+    put(live, queue(running=[LONG], waiting=[WIDE, SMALL]))
+    asked = {"submission": {"requested_walltime": 60, "queue": "short"}}
+    answer = live.post("/v1/clusters/hill/what-if", asked).json()
+    assert answer["as_written"]["start_time"] == NOW + 90
+    assert answer["no_interval"] == "no-time"

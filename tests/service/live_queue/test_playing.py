@@ -8,7 +8,15 @@ from shared_nodes import nodes
 
 from predictors.jobs import Submission
 from predictors.memory.error_ratios import ENOUGH_RATIOS
-from service.live_queue.playing import NOBODY, queue_columns, with_job
+from service.live_queue.playing import (
+    FIRST_DEPTH,
+    NOBODY,
+    PlayingLimits,
+    earliest_gap,
+    play_pools,
+    queue_columns,
+    with_job,
+)
 from service.live_queue.shared_nodes import SharedQueue, play_shared
 from service.live_queue.snapshot import (
     JobState,
@@ -104,3 +112,35 @@ def test_only_a_process_for_dedicated_machines_waits_for_the_engines_compiler(pr
         process.close()
     assert ends == [60.0]
     assert (versions > 0) is compiled
+
+
+def long_queue(count):
+    return queue_columns(snapshot(*(job(str(number)) for number in range(count))), [USUAL] * count)
+
+
+def test_without_time_the_first_jobs_are_played_and_no_other_futures():
+    ratios = [1.0] * ENOUGH_RATIOS
+    (played,) = play_pools(
+        long_queue(FIRST_DEPTH + 1).pools, SchedulerRules(), ratios, 19, PlayingLimits(0.0, 0.0)
+    )
+    assert len(played.starts.expected) == FIRST_DEPTH
+    assert (played.samples, played.coverage, played.no_interval) == (0, None, "no-time")
+
+
+def test_with_time_all_jobs_are_played_as_without_a_limit():
+    pools, ratios = long_queue(FIRST_DEPTH + 1).pools, [1.0] * ENOUGH_RATIOS
+    found = [
+        play_pools(pools, SchedulerRules(), ratios, 2, limits)[0]
+        for limits in (None, PlayingLimits(600.0, 600.0))
+    ]
+    assert [each.samples for each in found] == [2, 2]
+    assert found[0].starts.expected.tolist() == found[1].starts.expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("processors", "duration", "start"),
+    [(1, 5, 0), (2, 10, 0), (2, 11, 20), (3, 5, 20), (4, 5, 30)],
+)
+def test_a_job_takes_the_first_gap_between_the_others(processors, duration, start):
+    spans = [(-5.0, 20.0, 2), (10.0, 20.0, 1), (20.0, 30.0, 1)]
+    assert earliest_gap(spans, 4, processors, duration) == start

@@ -338,3 +338,16 @@ def test_the_card_says_what_each_decision_goes_by(rules, places):
     assert Semantics(**rules).card()["Estimates act on"] == (
         f"queue order: {order}, backfilling: {backfilling}, running jobs: {running}"
     )
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_plans_of_several_blocks_start_jobs_when_a_plan_without_blocks_does(compression):
+    random = np.random.default_rng(1)
+    request = random.integers(2, 500, 150)
+    runtime = np.where(random.random(150) < 0.5, request, request // 2)
+    columns = (np.arange(150) // 3, random.integers(1, MACHINE + 1, 150), runtime, request)
+    workload = workload_of(list(zip(*(each.tolist() for each in columns), strict=True)), MACHINE)
+    rules = Semantics(policy="conservative", compression=compression)
+    schedule = simulate(workload, rules, Given(None))
+    jobs = jobs_of(workload, workload.request)
+    assert schedule.start.tolist() == reference_of(jobs, rules).run()
