@@ -1,4 +1,4 @@
-"""``walltimed report``: tells how requests compared with runtimes, and what would do."""
+"""``walltimed report``: compares requested walltimes with runtimes, and suggests better ones."""
 
 import csv
 import getpass
