@@ -39,7 +39,7 @@ from harness import (
     the_service,
 )
 
-PAGES = ("/", "/queue", "/accuracy", "/", "/queue", "/users", "/", "/queue", "/rounds", "/queue")
+PAGES = ("/", "/queue", "/accuracy", "/", "/queue", "/users", "/", "/queue", "/tuning", "/queue")
 EVERY_SECONDS = 5.0
 SNAPSHOT_JOBS, SNAPSHOT_SECONDS = 2_000, 60.0
 

@@ -116,7 +116,7 @@ def run_due(store: "Store", settings: "Settings", plan: "TuningPlan") -> "Iterab
 def show(rounds: "Iterable[Tuning]", *, as_json: bool) -> None:
     """Print the changes of each round."""
     from service.operations.tuning import answer_of
-    from service.web.rounds_page import change_row
+    from service.web.tuning_page import change_row
 
     if as_json:
         print_json({"tunings": [answer_of(each) for each in rounds]})

@@ -320,6 +320,9 @@ class QueueQuery(RequestBody):
     state: Literal["running", "waiting", "held"] | None = Field(
         None, description="Only the jobs in this state."
     )
+    sort: Literal["running-first", "waiting-first", "start", "end", "processors"] = Field(
+        "running-first", description="Order of the jobs; the largest number of processors first."
+    )
     # A query has texts for numbers.
     limit: Annotated[int, Field(ge=0, le=MOST_JOBS_SHOWN, strict=False)] = Field(
         1000, description="Most jobs in the answer."

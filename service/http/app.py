@@ -116,7 +116,8 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
     predictions.add(app.router, hot, Predicting(worker), limit=limit)
     completions.add(app.router, hot, Completing(worker), limit=limit)
     adapters.add(app.router, Adapting(worker), limit=limit)
-    users.add(app.router, hot, Ranking(worker), reporting, limit=limit)
+    ranking = Ranking(worker)
+    users.add(app.router, hot, ranking, reporting, limit=limit)
     showing = ShowingQueues(worker)
     what_if = WhatIf(worker, showing)
     queues.add(
@@ -135,7 +136,7 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
 
     document = cache(lambda: to_json(openapi.describe(app)))
     if worker.settings.web_pages:
-        site, visitors = site_of(worker, showing, what_if), visitors_of(worker)
+        site, visitors = site_of(worker, showing, what_if, ranking), visitors_of(worker)
         pages.add(app.router, site, visitors)
         pages.add_api(app.router, document, site.assets, visitors)
     else:
@@ -151,7 +152,7 @@ def reporting_requests_of(worker: Worker) -> ReportingRequests:
     return ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
 
 
-def site_of(worker: Worker, showing: ShowingQueues, what_if: WhatIf) -> Website:
+def site_of(worker: Worker, showing: ShowingQueues, what_if: WhatIf, ranking: Ranking) -> Website:
     """Build the pages for people, and the process that makes them."""
     process = PageProcess(worker.settings)
     worker.keep(process)
@@ -160,7 +161,7 @@ def site_of(worker: Worker, showing: ShowingQueues, what_if: WhatIf) -> Website:
         process=process,
         queues=showing,
         what_if=what_if,
-        ranking=Ranking(worker),
+        ranking=ranking,
     )
 
 

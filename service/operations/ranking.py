@@ -30,6 +30,7 @@ class Ranking:
         self._default = group_named(worker.settings.default_group)
         self._pseudonym = worker.pseudonyms.user
         self._clock = worker.clock
+        self._asked: set[str] = set()
 
     def user(self, user: str, cluster: str, caller: Caller) -> UserAnswer:
         """Return the accuracy of a user's requests.
@@ -77,6 +78,10 @@ class Ranking:
             ],
         )
 
+    def is_used(self, cluster: str) -> bool:
+        """Return whether this process was asked for priorities of the cluster's jobs."""
+        return cluster in self._asked
+
     async def priorities(self, body: PriorityRequest) -> PrioritiesAnswer:
         """Return the waiting jobs, highest priority first.
 
@@ -84,6 +89,7 @@ class Ranking:
             InvalidFieldError: there are too many jobs.
         """
         check_length(body.jobs, "jobs", self._settings.max_batch)
+        self._asked.add(body.cluster)
         now = self._clock() if body.now is None else unix_seconds(body.now)
         accuracies = self._accuracies(body.cluster)
         oldest_first = sorted(body.jobs, key=lambda job: unix_seconds(job.submit_time))

@@ -32,6 +32,9 @@ NAMELESS_KINDS: tuple[Side, ...] = ("queue", "size")
 MOST_KINDS = 50
 """Rows of the table by kind, those with most jobs."""
 
+SHOWN_METHODS = 3
+"""Best methods in a chart; the tables have all."""
+
 MEASURES = {
     "mean_absolute_error": "jobs",
     "underestimation_rate": "jobs",
@@ -127,6 +130,7 @@ def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) 
     by_place = {(int(score.label), score.method): score for score in daily}
     smoothed = smooth(daily)
     methods = sorted({score.method for score in daily}, key=lambda name: (name == in_force, name))
+    best = [name for name in methods if name in best_methods(daily, in_force)]
     at = [day * DAY for day in days]
 
     def lines(measure: str, of: Sequence[str]) -> list[ChartLine]:
@@ -147,16 +151,18 @@ def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) 
             name="error",
             title="Mean error",
             says="Mean distance between prediction and runtime, of the jobs that ended in the week "
-            "up to each day. Lower is better; requested is what users ask for.",
-            series=lines("mean_absolute_error", methods),
+            f"up to each day, on a logarithmic scale: {in_force}, the {SHOWN_METHODS} best methods "
+            "and the users' requests. Lower is better.",
+            series=lines("mean_absolute_error", best),
             unit="duration",
+            log=True,
         ),
         by_day(
             name="short",
             title="Jobs that ran longer than predicted",
             says="Each of them needs a new estimate while it runs; over the week up to each day. "
             "Dotted: a round adopted new parameters.",
-            series=lines("underestimation_rate", [name for name in methods if name != "requested"]),
+            series=lines("underestimation_rate", [name for name in best if name != "requested"]),
             unit="share",
             most=1.0,
         ),
@@ -176,7 +182,7 @@ def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) 
                     label="nominal",
                     values=[smoothed.get((day, in_force, "nominal_coverage")) for day in days],
                     colour="quiet",
-                    dash=True,
+                    dash="dashed",
                 ),
             ],
             unit="share",
@@ -199,6 +205,16 @@ def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) 
             marks=(),
         ),
     ]
+
+
+def best_methods(daily: Sequence[MethodScore], in_force: str) -> set[str]:
+    """Return the methods of smallest error, the method in force, and the requests."""
+    errors = {
+        name: mean([score for score in daily if score.method == name], "mean_absolute_error")
+        for name in {score.method for score in daily}
+    }
+    ranked = sorted(errors, key=lambda name: (errors[name] is None, errors[name] or 0.0, name))
+    return {in_force, "requested", *[n for n in ranked if n != "requested"][:SHOWN_METHODS]}
 
 
 def smooth(daily: Sequence[MethodScore]) -> dict[tuple[int, str, str], float]:

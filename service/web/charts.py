@@ -1,18 +1,25 @@
 """Charts as the script draws them, and the picture in each row of the queue."""
 
 from collections.abc import Iterable, Sequence
+from math import ceil, floor
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from service.contract.queue_answers import LiveJobAnswer
+from service.web.wording import DAY
 
 WIDTH = 1000.0
 """Width of a picture in its own units."""
 
 SHORTEST, LONGEST = 1800.0, 7 * 86400.0
 """Bounds of the seconds ahead that are shown."""
+
+STEPS = tuple(minutes * 60.0 for minutes in (10, 15, 30, 60, 120, 240, 480, 720, 1440, 2880))
+"""Distances of the labels of the axis of time, in seconds."""
+
+MOST_STEPS = 5
 
 MOST_ENDS = 0.9
 """Share of the jobs whose ends are within the picture."""
@@ -30,7 +37,7 @@ class ChartLine(Struct, frozen=True, kw_only=True):
         label: in the legend.
         values: one for each place of the chart; None leaves a gap.
         colour: a name of the palette.
-        dash: whether the line is dashed.
+        dash: how the line is broken.
         heavy: whether it is the one to look at first.
         fill: whether the space below is tinted.
     """
@@ -38,7 +45,7 @@ class ChartLine(Struct, frozen=True, kw_only=True):
     label: str
     values: Sequence[float | None]
     colour: str
-    dash: bool = False
+    dash: Literal["", "dashed", "dotted"] = ""
     heavy: bool = False
     fill: bool = False
 
@@ -57,6 +64,7 @@ class Chart(Struct, frozen=True, kw_only=True):
         by: what a place is.
         most: the upper end of the axis; None: what the values need.
         marks: Unix seconds of dotted lines across.
+        log: whether the axis of the values is logarithmic.
     """
 
     name: str
@@ -69,6 +77,7 @@ class Chart(Struct, frozen=True, kw_only=True):
     by: Literal["day", "moment"] = "moment"
     most: float | None = None
     marks: Sequence[float] = ()
+    log: bool = False
 
     @property
     def heading(self) -> str:
@@ -95,6 +104,18 @@ class TimeWindow(Struct, frozen=True):
     begin: float
     now: float
     end: float
+    step: float
+
+    @property
+    def ticks(self) -> list[float]:
+        """Times of the labels of the axis, at equal distances, both ends included."""
+        steps = round((self.end - self.begin) / self.step)
+        return [self.begin + number * self.step for number in range(steps + 1)]
+
+    @property
+    def kind(self) -> str:
+        """How times on the axis are written: the hour where a day is not exceeded."""
+        return "clock" if self.end - self.begin <= DAY else "moment"
 
     def place(self, at: float) -> float:
         """Return the place of a time, from 0 to WIDTH; times outside are at the edge."""
@@ -122,11 +143,13 @@ class Stripe(Struct, frozen=True, kw_only=True):
         blocks: what the job did and will do.
         range: from where to where the end, or the start of a waiting job, may be.
         requested_end: place of the requested end; None outside the picture.
+        continues: whether the job goes on beyond the picture.
     """
 
     blocks: Sequence[Block]
     range: tuple[float, float] | None
     requested_end: float | None
+    continues: bool = False
 
 
 def window_of(jobs: Iterable[LiveJobAnswer], now: float) -> TimeWindow:
@@ -134,7 +157,9 @@ def window_of(jobs: Iterable[LiveJobAnswer], now: float) -> TimeWindow:
     ends = sorted(job.end_time - now for job in jobs if job.end_time is not None)
     most = ends[int(MOST_ENDS * (len(ends) - 1))] * 1.15 if ends else SHORTEST
     ahead = min(max(most, SHORTEST), LONGEST)
-    return TimeWindow(now - PAST * ahead, now, now + ahead)
+    begin, end = now - PAST * ahead, now + ahead
+    step = next(each for each in STEPS if end - begin <= MOST_STEPS * each)
+    return TimeWindow(floor(begin / step) * step, now, ceil(end / step) * step, step)
 
 
 def stripe_of(job: LiveJobAnswer, window: TimeWindow) -> Stripe:
@@ -156,6 +181,7 @@ def stripe_of(job: LiveJobAnswer, window: TimeWindow) -> Stripe:
         blocks=[each for each in blocks if each.width > 0],
         range=(window.place(span.lower), window.place(span.upper)) if span else None,
         requested_end=window.place(requested_end) if requested_end < window.end else None,
+        continues=end > window.end,
     )
 
 

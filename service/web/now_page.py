@@ -52,16 +52,24 @@ class ClusterRow(Struct, frozen=True, kw_only=True):
     Attributes:
         history: size of its history.
         score: of the method that answers, over the last days; None without scored jobs.
-        adopted_at: when a round last adopted parameters of knn, in Unix seconds.
+        requests: the score of users' requests over the same days.
         round_error: why the newest round of tuning failed.
         queue: the queue that was handed over, without its jobs.
     """
 
     history: ClusterHistory
     score: MethodScore | None
-    adopted_at: float | None
+    requests: MethodScore | None
     round_error: str | None
     queue: QueueHeadAnswer | None
+
+    @property
+    def hours_saved(self) -> float | None:
+        """Hours by which plans of the last days were nearer to the runtimes than requests."""
+        if self.score is None or self.requests is None:
+            return None
+        gain = self.requests.mean_absolute_error - self.score.mean_absolute_error
+        return max(0.0, gain * self.score.jobs / 3600)
 
 
 class ServiceFacts(Struct, frozen=True, kw_only=True):
@@ -107,17 +115,16 @@ def row_of(
     rounds = sources.rounds(history.cluster)
     return ClusterRow(
         history=history,
-        score=score_of(sources, history.cluster),
-        adopted_at=next((each.finished_at for each in rounds if each.adopted), None),
+        score=score_of(sources, history.cluster, sources.settings.method),
+        requests=score_of(sources, history.cluster, "requested"),
         round_error=rounds[0].error if rounds and rounds[0].state == "failed" else None,
         queue=queue,
     )
 
 
-def score_of(sources: PageSources, cluster: str) -> MethodScore | None:
-    """Return the score of the method that answers, over the last days together."""
+def score_of(sources: PageSources, cluster: str, method: str) -> MethodScore | None:
+    """Return the score of a method over the last days together."""
     scores = sources.scores(cluster, "all", days=SCORED_DAYS, fresh=FRESH_SECONDS)
-    method = sources.settings.method
     return next((score for score in scores if score.method == method), None)
 
 
@@ -129,10 +136,14 @@ def sentence(rows: Sequence[ClusterRow]) -> str:
     learned = f"The service has learned from {runs} jobs of {clusters_in_words(len(rows))}"
     for row in rows:
         if row.score is not None:
-            return (
-                f"{learned}. In the last days its predictions for {row.history.cluster} had a "
-                f"mean error of {duration(row.score.mean_absolute_error)}."
+            text = (
+                f"{learned}. In the last {SCORED_DAYS} days with jobs its predictions for "
+                f"{row.history.cluster} had a mean error of "
+                f"{duration(row.score.mean_absolute_error)}"
             )
+            if row.requests is None:
+                return f"{text}."
+            return f"{text}; the users' requests {duration(row.requests.mean_absolute_error)}."
     return f"{learned}; none of its predictions has been scored in the last week."
 
 

@@ -24,6 +24,22 @@ from service.web.wording import count, duration
 
 ROWS = 50
 
+BOUNDS: tuple[tuple[str, str, Literal["dotted", "dashed"]], ...] = (
+    ("earliest", "lower", "dotted"),
+    ("latest", "upper", "dashed"),
+)
+"""The lines of an interval: name, bound and how the line is broken."""
+
+
+ORDERS = {
+    "waiting-first": "waiting first",
+    "running-first": "running first",
+    "start": "next to start",
+    "end": "next to end",
+    "processors": "most processors",
+}
+"""Orders of the jobs, and their names."""
+
 
 class JobRow(Struct, frozen=True):
     """A job and its picture."""
@@ -45,6 +61,7 @@ class QueuePageQuery(PageQuery):
     user: Name = ""
     queue: Name = ""
     state: Literal["", "running", "waiting", "held"] = ""
+    sort: Literal["waiting-first", "running-first", "start", "end", "processors"] = "waiting-first"
     offset: int = Field(0, ge=0, le=100_000)
 
 
@@ -60,6 +77,7 @@ def view(sources: PageSources, frame: Frame, query: QueuePageQuery, _facts: None
         user=query.user or None,
         queue=query.queue or None,
         state=query.state or None,
+        sort=query.sort,
         limit=ROWS,
         offset=query.offset,
     )
@@ -76,6 +94,8 @@ def view(sources: PageSources, frame: Frame, query: QueuePageQuery, _facts: None
         "window": window,
         "rows": [JobRow(job, stripe_of(job, window)) for job in queue.jobs],
         "query": filters,
+        "queues": sorted({name for pool in queue.pools for name in pool.queues}),
+        "orders": ORDERS,
         "age": now - queue.taken_at,
         "before": max(0, query.offset - ROWS) if query.offset else None,
         "after": next_offset if next_offset < queue.matching else None,
@@ -192,7 +212,7 @@ def moves(points: Sequence[ForecastPointAnswer], runs: bool) -> Chart:  # noqa: 
         name="moves",
         title="How the forecast moved",
         says="When the job was expected to end" + ("." if runs else ", and to start.")
-        + " Dashed: the bounds of the range, where they are near.",
+        + " Dotted and dashed: the bounds of the range, where they are near.",
         x=[point.made_at for point in points],
         series=[*start, *_lines("end", "method-max-usage", points)],
         unit="moment",
@@ -208,8 +228,8 @@ def _lines(what: str, colour: str, points: Sequence[ForecastPointAnswer]) -> lis
             label=f"{what}, {name}",
             values=[getattr(span, bound) if span else None for span in spans],
             colour=colour,
-            dash=True,
+            dash=dash,
         )
-        for name, bound in (("earliest", "lower"), ("latest", "upper"))
+        for name, bound, dash in BOUNDS
     ]
     return [ChartLine(label=what, values=times, colour=colour, heavy=True), *bounds]

@@ -26,7 +26,7 @@ from service.web import (
     accuracy_page,
     now_page,
     queue_page,
-    rounds_page,
+    tuning_page,
     users_page,
     what_if_page,
 )
@@ -105,7 +105,7 @@ PAGES = {
     "user": Page(
         path="/user", menu="/users", view=users_page.user_view, query=users_page.UserQuery
     ),
-    "rounds": Page(path="/rounds", title="Rounds", menu="/rounds", view=rounds_page.view),
+    "tuning": Page(path="/tuning", title="Tuning", menu="/tuning", view=tuning_page.view),
 }
 """The pages, by the names of their templates."""
 
@@ -257,9 +257,12 @@ class Website:
             case "what_if":
                 return await what_if_page.ask(self._what_if, frame, query)
             case "users":
-                return self._ranking.groups(frame.cluster).groups
+                uses_groups = self._ranking.is_used(frame.cluster)
+                return self._ranking.groups(frame.cluster).groups, uses_groups
             case "user":
-                return self._ranking.accuracy_of(caller.restricted_to or query.name, frame.cluster)
+                shown = caller.restricted_to or query.name
+                accuracy = self._ranking.accuracy_of(shown, frame.cluster)
+                return accuracy, self._ranking.is_used(frame.cluster)
         return None
 
     async def _job(
@@ -284,9 +287,13 @@ class Website:
         """
         return await self._rendered("login", title="Log in", to=to, refused=refused)
 
-    async def problem(self, title: str, detail: str) -> bytes:
-        """Return a page in the place of one that cannot be shown."""
-        return await self._rendered("problem", title=title, detail=detail)
+    async def problem(self, title: str, detail: str, visitor: Visitor | None, url: str) -> bytes:
+        """Return a page in the place of one that cannot be shown; with the menu for a visitor."""
+        if visitor is None:
+            return await self._rendered("problem", title=title, detail=detail)
+        frame = self._frame(visitor, "/", None, url)
+        menu = menu_of(visitor)
+        return await self._rendered("problem", title=title, detail=detail, frame=frame, menu=menu)
 
     async def _rendered(self, template: str, **variables: Any) -> bytes:
         text = await asyncio.to_thread(self._renderer.render, template, **variables)

@@ -29,9 +29,16 @@ class UserQuery(PageQuery):
 
 
 def view(
-    sources: PageSources, frame: Frame, _query: PageQuery, groups: Sequence[GroupAnswer]
+    sources: PageSources,
+    frame: Frame,
+    _query: PageQuery,
+    facts: tuple[Sequence[GroupAnswer], bool],
 ) -> dict[str, Any]:
-    """Return all users of a cluster and their accuracy groups, to visitors who see their names."""
+    """Return all users of a cluster, to visitors who see their names.
+
+    Their accuracy groups are shown if priorities rest on them.
+    """
+    groups, uses_groups = facts
     query = UsersQuery(cluster=frame.cluster, limit=MOST_ROWS)
     report = sources.cache.get(
         ("users", frame.cluster),
@@ -40,7 +47,7 @@ def view(
     )
     return {
         "sentence": sentence(groups, report),
-        "groups": groups,
+        "groups": groups if uses_groups else [],
         "most": max((group.users for group in groups), default=0) or 1,
         "report": report,
         "gaining": [user for user in report.users if user.gain_hours > 0][:SHOWN_USERS],
@@ -48,12 +55,16 @@ def view(
 
 
 def user_view(
-    sources: PageSources, frame: Frame, query: UserQuery, accuracy: UserAccuracy | None
+    sources: PageSources,
+    frame: Frame,
+    query: UserQuery,
+    facts: tuple[UserAccuracy | None, bool],
 ) -> dict[str, Any]:
     """Return how the requests of one user compared with runtimes.
 
     A visitor who may see no other user sees their own, also if the query names another.
     """
+    accuracy, uses_groups = facts
     caller = frame.visitor.caller
     name = caller.restricted_to or query.name
     period = RequestsQuery(cluster=frame.cluster, user=name)
@@ -65,8 +76,9 @@ def user_view(
     return {
         "title": name,
         "name": name,
-        "sentence": of_one(report, accuracy),
+        "sentence": of_one(report, accuracy if uses_groups else None),
         "accuracy": accuracy,
+        "uses_groups": uses_groups,
         "report": report,
         "is_own": caller.restricted_to is not None,
     }

@@ -36,7 +36,7 @@ PAGES = (
     "/what-if?walltime=2:00:00&user=ada&others=1:00:00",
     "/users",
     "/user?name=ada",
-    "/rounds",
+    "/tuning",
 )
 
 
@@ -317,7 +317,7 @@ def test_a_token_lets_in_a_wrong_one_does_not_and_logging_out_shuts_the_door(gua
     assert browser.accessibility() == []
     enter(browser, texts["read"])
     eventually(lambda: browser.path == "/accuracy")
-    for path in ("/", "/queue", "/users", "/rounds", "/", "/queue"):  # whichever worker answers
+    for path in ("/", "/queue", "/users", "/tuning", "/", "/queue"):  # whichever worker answers
         browser.open(path)
         assert browser.path == path
     assert texts["read"] not in browser.script("return document.cookie + location.href")

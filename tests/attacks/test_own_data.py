@@ -70,7 +70,7 @@ OPEN = {
     "GET /what-if": [{}, {"walltime": "60", "processors": "1", "user": "mallory"}],
     "GET /users": [{}],
     "GET /user": [{}, {"name": "mallory"}],
-    "GET /rounds": [{}],
+    "GET /tuning": [{}],
     "GET /docs": [{}],
     "GET /login": [{}],
     "GET /static/{tag}/{name}": [],  # files of the program

@@ -15,7 +15,7 @@ from service.contract.bodies import refusal
 from service.errors import STATUSES, NotFoundError, status_of
 from service.http.gate import needs, open_to_all
 from service.http.visitors import Visitors, check_own_page, own_path, read_form
-from service.web.frame import PLACE, Assets, PageQuery, Renderer
+from service.web.frame import PLACE, Assets, PageQuery, Renderer, Visitor
 from service.web.site import PAGES, Website
 
 POLICY = (
@@ -63,6 +63,7 @@ class Pages:
         """Return the endpoint of a page: the page, if the visitor may see any; else the login."""
 
         async def page(request: Request) -> Response:
+            visitor = None
             try:
                 visitor = await self.visitors.visitor(request)
                 if visitor is None:
@@ -71,9 +72,9 @@ class Pages:
                 content = await self.site.page(name, visitor, own_address(request), parameters)
                 return html(content)
             except ValidationError as error:
-                return await self.problem(refusal(error))
+                return await self.problem(refusal(error), request, visitor)
             except tuple(STATUSES) as error:
-                return await self.problem(error)
+                return await self.problem(error, request, visitor)
 
         return page
 
@@ -86,7 +87,7 @@ class Pages:
             response = RedirectResponse(to, HTTPStatus.SEE_OTHER, HEADERS)
             refused = await self.visitors.log_in(request, form.get("token", ""), response)
         except tuple(STATUSES) as error:
-            return await self.problem(error)
+            return await self.problem(error, request)
         if refused is None:
             return response
         return html(await self.site.login(to=to, refused=refused), HTTPStatus.UNAUTHORIZED)
@@ -98,13 +99,17 @@ class Pages:
             check_own_page(request)
             await self.visitors.log_out(request, response)
         except tuple(STATUSES) as error:
-            return await self.problem(error)
+            return await self.problem(error, request)
         return response
 
-    async def problem(self, error: Exception) -> Response:
-        """Return a page that explains an error."""
+    async def problem(
+        self, error: Exception, request: Request, visitor: Visitor | None = None
+    ) -> Response:
+        """Return a page that explains an error; a visitor keeps the menu."""
         status = status_of(error)
-        return html(await self.site.problem(status.phrase, str(error)), status)
+        url = own_address(request)
+        content = await self.site.problem(status.phrase, str(error), visitor, url)
+        return html(content, status)
 
 
 def add(router: APIRouter, site: Website, visitors: Visitors) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace as replace_with
 from itertools import islice
+from math import inf
 from typing import Any
 
 from msgspec.structs import replace
@@ -49,6 +50,8 @@ from service.settings import Settings
 from service.store import WaitScore
 from service.worker.worker import Worker
 
+WAITING_FIRST = {JobState.WAITING: 0, JobState.RUNNING: 1, JobState.HELD: 2}
+
 
 class ShowingQueue:
     """Shows one queue at a time.
@@ -81,7 +84,7 @@ class ShowingQueue:
             UnknownSnapshotError: none was handed over.
         """
         queue = self.live_queue(cluster)
-        found = self._matching(queue, query, caller)
+        found = in_order(self._matching(queue, query, caller), queue, query.sort)
         rules = queue.snapshot.rules
         return QueueAnswer(
             **self._head(queue),
@@ -224,6 +227,28 @@ class ShowingQueues(ShowingQueue):
         scores = await asyncio.to_thread(self._store.queues.scores, cluster)
         each = [wait_answer(score.queue, [score]) for score in scores]
         return WaitScoresAnswer(cluster=cluster, scores=[*all_waits(scores), *each])
+
+
+def in_order(jobs: list[LiveJob], queue: LiveQueue, sort: str) -> list[LiveJob]:
+    """Return the jobs in an order of ``QueueQuery``; equal ones stay in the order of the queue."""
+    if sort == "running-first":
+        return jobs
+    if sort == "waiting-first":
+        return sorted(jobs, key=lambda job: WAITING_FIRST[job.state])
+    if sort == "processors":
+        return sorted(jobs, key=lambda job: -job.processors)
+    return sorted(jobs, key=lambda job: forecast_time(job, queue, sort))
+
+
+def forecast_time(job: LiveJob, queue: LiveQueue, which: str) -> float:
+    """Return the start or the end of a job; infinity without a forecast."""
+    if which == "start" and job.start_time is not None:
+        return job.start_time
+    forecast = queue.forecasts.get(job.job_id)
+    point = None if forecast is None or job.state is JobState.HELD else forecast.last
+    if point is None:
+        return inf
+    return point.start if which == "start" else point.end
 
 
 def totals_answer(jobs: Iterable[LiveJob]) -> TotalsAnswer:

@@ -7,6 +7,7 @@ const style = (name) => getComputedStyle(document.documentElement).getPropertyVa
 const ZONED = {
   moment: { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" },
   day: { day: "numeric", month: "short", year: "numeric" },
+  clock: { hour: "2-digit", minute: "2-digit" },
   second: { hour: "2-digit", minute: "2-digit", second: "2-digit" },
 };
 
@@ -42,6 +43,10 @@ const MINUTES = [60, 300, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172
 const BELOW = [1, 5, 15];
 const STEPS = { duration: [...BELOW, ...MINUTES], moment: MINUTES };
 
+// Of an axis whose ticks each double or triple.
+const LOGARITHMIC = [1, 5, 15, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 604800];
+const DASHES = { dashed: [6, 4], dotted: [2, 3] };
+
 const AXIS = { day: { day: "numeric", month: "short", timeZone: "UTC" }, moment: { hour: "2-digit", minute: "2-digit" } };
 
 // Around the lines to look at: a bound that is days away would press them together.
@@ -67,13 +72,13 @@ function draw(figure) {
     tzDate: chart.by === "day" ? (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC") : undefined, // a tick is where a day begins
     legend: { show: false },
     cursor: { y: false, points: { size: 7 } },
-    scales: { y: { range: (_, _low, high) => chart.unit === "moment" ? near(chart) : [0, chart.most ?? (high > 0 ? high * 1.08 : 1)] } },
+    scales: { y: chart.log ? { distr: 3, range: (_, low, high) => [low / 1.3, high * 1.3] } : { range: (_, _low, high) => chart.unit === "moment" ? near(chart) : [0, chart.most ?? (high > 0 ? high * 1.08 : 1)] } },
     axes: [
       { ...axis, space: 80, size: 30, incrs: STEPS[chart.by], values: (_, ticks) => ticks.map((at) => new Intl.DateTimeFormat(undefined, AXIS[chart.by]).format(at * 1000)) },
-      { ...axis, size: chart.unit === "moment" ? 96 : 62, incrs: STEPS[chart.unit], values: (_, ticks) => ticks.map(show) },
+      { ...axis, size: chart.unit === "moment" ? 96 : 62, incrs: STEPS[chart.unit], values: (_, ticks) => ticks.map(show), ...(chart.log ? { splits: (_u, _axis, low, high) => LOGARITHMIC.filter((at) => low <= at && at <= high), filter: (_u, ticks) => ticks } : {}) },
     ],
     series: [{}, ...chart.series.map((each) => ({
-      label: each.label, stroke: colour(each.colour), width: each.heavy ? 2.5 : 1.6, dash: each.dash ? [6, 4] : undefined,
+      label: each.label, stroke: colour(each.colour), width: each.heavy ? 2.5 : 1.6, dash: DASHES[each.dash],
       spanGaps: true, points: { show: chart.x.length < 40, size: 5 },
       fill: each.fill ? `${colour(each.colour)}22` : undefined,
     }))],

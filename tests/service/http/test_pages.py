@@ -24,7 +24,7 @@ from service.web import queue_page, site
 from service.web.frame import Assets
 from service.web.queue_page import why
 
-PAGES = ("/", "/accuracy", "/queue", "/users", "/user?name=ada", "/rounds", "/what-if", "/docs")
+PAGES = ("/", "/accuracy", "/queue", "/users", "/user?name=ada", "/tuning", "/what-if", "/docs")
 
 OWN = {"sec-fetch-site": "same-origin"}
 
@@ -250,7 +250,7 @@ def test_a_user_sees_their_own_jobs_and_nobody_else_s(closed):
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}</script><script>alert(2)</script>"
 
 
-@pytest.mark.parametrize("path", ["/", "/accuracy", "/users", "/queue", "/rounds", "/what-if"])
+@pytest.mark.parametrize("path", ["/", "/accuracy", "/users", "/queue", "/tuning", "/what-if"])
 def test_names_are_shown_and_never_run(serve, sqlite_url, path):
     service = serve(sqlite_url)
     names = {"user": HOSTILE, "queue": HOSTILE, "group": HOSTILE, "application": HOSTILE}
@@ -282,7 +282,7 @@ def test_a_round_says_what_it_did_about_each_subject_and_by_how_much(serve, sqli
          "verdict": None, "review": None},
     ]  # fmt: skip
     rounds.finish(taken, {"changes": changes}, [], 5.0)
-    text = re.sub(r"<[^>]+>", "|", service.get("/rounds").text)
+    text = re.sub(r"<[^>]+>", "|", service.get("/tuning").text)
     rows = [re.sub(r"\|+", "|", row) for row in re.split(r"\n", text) if "|" in row]
     told = "\n".join(rows)
     assert "1 round, 1 of which found what won" in told
@@ -356,13 +356,13 @@ def test_a_name_that_nobody_can_have_is_refused_on_a_page(unchanged, path):
 def test_what_pages_tell_people_to_type_is_safe_whatever_the_cluster_is_called(service):
     name = 'it\'s "a/b" $(reboot)'
     typed = {}
-    for path in ("/queue", "/rounds"):
+    for path in ("/queue", "/tuning"):
         text = html.unescape(service.get(path, cluster=name).text)
         line = re.search(r"<pre[^>]*><code>(curl .*?)</code>", text)[1]
         typed[path] = shlex.split(line)
     assert unquote(typed["/queue"][3].split("/")[-2]) == name
     assert not re.search(r"[$'\"() ]", typed["/queue"][3])
-    assert json.loads(typed["/rounds"][3]) == {"cluster": name}
+    assert json.loads(typed["/tuning"][3]) == {"cluster": name}
 
 
 @pytest.mark.parametrize(("asked", "are_same"), [(("1", "2"), True), (("1",), False)])
@@ -412,3 +412,29 @@ def test_names_that_are_written_from_right_to_left_leave_the_words_around_them_i
     service.wait_until(lambda: service.worker.queues.of("default"))
     assert f"job name <bdi>{name}</bdi>, 1 processor," in service.get("/job", id="7").text
     assert f'<bdi class="quiet small">{name}</bdi>' in service.get("/queue").text
+
+
+def test_an_error_page_keeps_the_menu(service):
+    page = service.get("/job", id="none")
+    assert page.status_code == 404
+    assert 'href="/tuning' in page.text
+    assert "Queue" in page.text
+
+
+def test_accuracy_groups_are_shown_where_priorities_are_asked_for(service):
+    service.complete(run_of("1", user="ada"))
+    for shown in (False, True):
+        assert ("Accuracy groups" in service.get("/users").text) is shown
+        assert ("First priority" in service.get("/user", name="ada").text) is shown
+        job = {"job_id": "2", "user": "ada", "submit_time": NOW, "requested_walltime": 60}
+        assert service.post("/v1/priorities", {"jobs": [job]}).status_code == 200
+
+
+def test_now_tells_the_error_of_requests_and_the_hours_saved(service):
+    for number in range(3):
+        service.predict(job_id=str(number), submit_time=NOW - 1000 + number, user="ada")
+        run = run_of(str(number), user="ada", runtime=900.0)
+        service.complete(run | {"submit_time": NOW - 1000 + number})
+    page = re.sub(r"<[^>]+>|\\s+", " ", service.get("/").text)
+    assert "the users' requests 45 min" in html.unescape(page)
+    assert "Hours saved" in page

@@ -471,3 +471,21 @@ def test_what_if_takes_the_first_gap_where_plays_take_too_long(live, monkeypatch
     answer = live.post("/v1/clusters/hill/what-if", asked).json()
     assert answer["as_written"]["start_time"] == NOW + 90
     assert answer["no_interval"] == "no-time"
+
+
+@pytest.mark.parametrize(
+    ("sort", "key"),
+    [
+        ("running-first", lambda job: {"running": 0, "waiting": 1, "held": 2}[job["state"]]),
+        ("waiting-first", lambda job: {"waiting": 0, "running": 1, "held": 2}[job["state"]]),
+        ("start", lambda job: job["start_time"] or float("inf")),
+        ("end", lambda job: job["end_time"] or float("inf")),
+        ("processors", lambda job: -job["requested_processors"]),
+    ],
+)
+def test_a_queue_is_answered_in_the_order_that_is_asked_for(live, sort, key):
+    held = job("33", 4, 50, held=True, reason="Dependency")
+    put(live, queue(running=[LONG], waiting=[WIDE, SMALL, held]))
+    jobs = live.get("/v1/clusters/hill/snapshot", sort=sort).json()["jobs"]
+    assert len(jobs) > 2
+    assert jobs == sorted(jobs, key=key)

@@ -14,8 +14,8 @@ from service.web.frame import Frame, PageQuery, Visitor
 from service.web.site import MOST_WAITING, PageProcess
 from service.worker.processes import LOWEST_PRIORITY
 
-FRAME = Frame(Visitor(EVERYBODY), "/rounds", "default", ("default",), "http://localhost")
-ROUNDS = ("rounds", FRAME, PageQuery())
+FRAME = Frame(Visitor(EVERYBODY), "/tuning", "default", ("default",), "http://localhost")
+ROUNDS = ("tuning", FRAME, PageQuery())
 
 
 @pytest.fixture(scope="module")

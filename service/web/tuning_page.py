@@ -1,4 +1,4 @@
-"""The page Rounds: proposals of background rounds, and which of them were adopted."""
+"""The page Tuning: proposals of background rounds, and which of them were adopted."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -75,7 +75,9 @@ def view(sources: PageSources, frame: Frame, _query: PageQuery, _facts: None) ->
 def sentence(rounds: Sequence[TuningAnswer]) -> str:
     """Return the page in a sentence."""
     if not rounds:
-        return "Rounds look for something better in the background."
+        return (
+            "In the background, walltimed tests whether other settings would predict jobs better."
+        )
     adopted = sum(1 for each in rounds if has_adopted(each))
     return (
         f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}, {adopted} of which found what won "
