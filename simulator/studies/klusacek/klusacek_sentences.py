@@ -1,4 +1,4 @@
-"""What follows from the figures of Klusáček & Soysal 2020, beside what the paper says."""
+"""Says what follows from the figures of Klusáček & Soysal 2020, beside what the paper says."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, pairwise

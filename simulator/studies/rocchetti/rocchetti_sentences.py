@@ -1,4 +1,4 @@
-"""What follows from the stretches of Rocchetti et al. 2017, beside what the paper says."""
+"""Says what follows from the stretches of Rocchetti et al. 2017, beside what the paper says."""
 
 from collections.abc import Mapping, Sequence
 
@@ -111,7 +111,7 @@ def _levels(log: str, by_policy: StretchesByPolicy) -> str:
 
 
 def _own_words(log: str) -> str:
-    """What the paper's tables say of its own text."""
+    """The paper's tables beside its own text."""
     waits, makespans = PAPER_WAITS[log], PAPER_MAKESPANS[log]
     pairs = [
         f"{order} {exact:,} and {requested:,}"

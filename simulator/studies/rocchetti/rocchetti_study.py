@@ -106,7 +106,7 @@ def pictures(directory: Path, played: Played) -> Iterator[str]:
 
 
 def notes(played: Played) -> str:
-    """What follows from the stretches that were played."""
+    """Conclusions from the stretches that were played."""
     results = Results(played)
     logs = [log for log in LOGS if any(g.startswith(f"{log}, ") for g in results.groups())]
     return sentences(

@@ -1,4 +1,4 @@
-"""What follows from the gains of Tang et al. 2013, beside what the paper says."""
+"""Says what follows from the gains of Tang et al. 2013, beside what the paper says."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -151,7 +151,7 @@ def _of_paper(gains: Sequence[Gains]) -> str:
 
 
 def _left(log: str, gains: Sequence[Gains]) -> str:
-    """What exact estimates gain in regular use, and how many jobs outlive p85."""
+    """The gain of exact estimates in regular use, and how many jobs outlive p85."""
     exact = [
         f"{each.means[0]:+.1f} % under {each.rules.split(', ')[0].upper()}"
         for each in gains

@@ -73,7 +73,7 @@ def _line(each: Gains) -> tuple[str, ...]:
 
 
 def notes(played: Played) -> str:
-    """What follows from the gains."""
+    """Conclusions from the gains."""
     return sentences(played[0][0], gains_of(played))
 
 

@@ -89,7 +89,7 @@ def tables_of(lines: Sequence[Line]) -> str:
 
 
 def sentences(lines: Sequence[Line]) -> str:
-    """What follows from the lines."""
+    """Conclusions from the lines."""
     beside = [each for each in lines if not each.as_pyss]
     pyss = [each for each in lines if each.as_pyss]
     return (

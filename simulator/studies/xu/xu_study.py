@@ -35,7 +35,7 @@ def records(played: Played) -> dict[str, Any]:
 
 
 def findings(played: Played) -> str:
-    """What the paper says, and what follows from the comparisons."""
+    """The words of the paper, and what follows from the comparisons."""
     said = [_finding(label_of(part), found) for part, found in played]
     return f"{PAPER}\n" + "\n".join(map(paragraph, said)) + "\n"
 
