@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from service.cli.connection import ClusterName, TokenFile, Url, asking
 from service.cli.job_script import request_in
+from service.cli.predictions import grounds, likely_of, planned_with, range_of
 from service.cli.times import moment, moment_within
 from simulator.cli.console import CommandError, ExitCode, out, print_json
 from simulator.cli.options import AsJson
@@ -106,7 +107,8 @@ def fields_of_options(
 def show(answer: dict[str, Any], request: dict[str, Any]) -> None:
     """Print the answer for people."""
     variant, now = answer["as_written"], answer["now"]
-    line("likely runs", f"{duration(variant['predicted_walltime'])}{range_of(variant)}")
+    line("likely runs", f"{duration(likely_of(variant))}{range_of(variant)}")
+    line("planned", planned_with(variant))
     line("rests on", grounds(answer))
     for run in (answer["explanation"] or [])[:SHOWN_RUNS]:
         facts = f"{duration(run['runtime'])} of {walltime(run['requested_walltime'])}"
@@ -117,6 +119,8 @@ def show(answer: dict[str, Any], request: dict[str, Any]) -> None:
         line("", f"half of such jobs waited {duration(answer['usual_wait'])} or less")
     if answer["suggested"]:
         line("", start_with(answer["suggested"], now))
+    if answer["forecast_at"] is not None:
+        line("", f"by the queue of {duration(answer['forecast_age'])} ago")
     if answer["is_old"]:
         line("", f"the queue is of {moment(answer['taken_at'], now)}, nothing newer has come")
 
@@ -124,23 +128,6 @@ def show(answer: dict[str, Any], request: dict[str, Any]) -> None:
 def line(name: str, text: str) -> None:
     """Print one line of the answer, with its name in the first column."""
     out.print(f"[bold]{name:<12}[/bold] {escape(text)}")
-
-
-def range_of(variant: dict[str, Any]) -> str:
-    """Return the interval of the predicted runtime as text, empty if there is none."""
-    interval = variant["interval"]
-    if interval is None:
-        return ""
-    share = round(100 * interval["coverage"])
-    return f" ({share}%: {duration(interval['lower'])} to {duration(interval['upper'])})"
-
-
-def grounds(answer: dict[str, Any]) -> str:
-    """Return the number of runs behind the prediction, and the method, as text."""
-    jobs = answer["basis"]["jobs"]
-    if not jobs:
-        return "no earlier runs: this is the request"
-    return f"{jobs:,} earlier run{'s' if jobs > 1 else ''} ({answer['method']})"
 
 
 def suggestion(answer: dict[str, Any], request: dict[str, Any]) -> str:
@@ -152,7 +139,7 @@ def suggestion(answer: dict[str, Any], request: dict[str, Any]) -> str:
         )
     share = answer["as_written"]["share_within"]
     if share is None:
-        return "not known: too few similar runs"
+        return "not known: too few runs of yours like it"
     limit = walltime(request["requested_walltime"])
     return f"{limit} as written, within which {100 * share:.0f}% of similar runs ended"
 

@@ -1,4 +1,4 @@
-"""Connect commands of users with the service, and keep silent when it is away."""
+"""Connect commands of users with the service, and say so in one sentence when it is away."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -75,25 +75,26 @@ def asking(
     """Connect to the service, for calls about one cluster.
 
     Raises:
-        typer.Exit: the service does not answer. A message is printed on a terminal only, because
-            the command may stand in a user's profile.
-        CommandError: the service refuses the call, or there are several clusters and none is named.
+        CommandError: the service does not answer or refuses the call, or there are several
+            clusters and none is named.
     """
-    from simulator.replay.remote import Client, RemoteError
+    from simulator.replay.remote import Client, RemoteError, ServiceUnavailableError
+
+    address = url or ON_LOOPBACK
 
     try:
         token = token_in(token_file)
         credential = None if token else munge_header()
-        with Client(
-            url or ON_LOOPBACK, token=token, timeout=SECONDS, credential=credential
-        ) as client:
+        with Client(address, token=token, timeout=SECONDS, credential=credential) as client:
             yield ClusterService(client, cluster)
     except RemoteError as error:
         raise CommandError(f"The service refuses: {error}") from error
+    except ServiceUnavailableError as error:
+        raise CommandError(f"walltimed at {error}", ExitCode.UNAVAILABLE) from error
     except (ConnectionError, TimeoutError) as error:
-        if err.is_terminal:
-            err.print("walltimed does not answer at the moment.", style="dim")
-        raise typer.Exit(ExitCode.UNAVAILABLE) from error
+        raise CommandError(
+            f"walltimed does not answer at {address}.", ExitCode.UNAVAILABLE
+        ) from error
 
 
 def munge_header() -> Callable[[], str | None] | None:

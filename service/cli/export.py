@@ -125,9 +125,11 @@ def one_cluster(clusters: list[str], name: str | None) -> str:
     """
     if name is not None:
         return name
+    if not clusters:
+        raise CommandError("The history is empty.", ExitCode.USAGE)
     if len(clusters) != 1:
         raise CommandError(
-            f"SWF holds one cluster: name one of {', '.join(clusters) or 'none yet'} by --cluster.",
+            f"SWF holds one cluster: name one of {', '.join(clusters)} by --cluster.",
             ExitCode.USAGE,
         )
     return clusters[0]

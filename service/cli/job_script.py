@@ -7,11 +7,13 @@ from typing import Any
 
 from service.adapters.pbs import cores_of
 from service.adapters.values import clock, count, kibibytes, slurm_walltime
+from simulator.cli.console import CommandError, ExitCode
 
 LONGEST = 10_000
 """Lines of a script that are read."""
 
 _SBATCH, _PBS = "#SBATCH", "#PBS"
+_NO_LIMIT = frozenset({"UNLIMITED", "INFINITE", "0"})
 _NEXT_COMPONENT = frozenset({"hetjob", "packjob"})
 _CHUNK = re.compile(r"(\d+)?:?(.*)")
 
@@ -28,12 +30,32 @@ SLURM_OPTIONS: Mapping[str, str] = {
 
 
 def request_in(script: str) -> dict[str, Any]:
-    """Return the fields of a submission that a script contains."""
+    """Return the fields of a submission that a script contains.
+
+    Raises:
+        CommandError: the walltime of a line is none.
+    """
     lines = script.splitlines()[:LONGEST]
     components = [*map(slurm_options, _components(_words(lines, _SBATCH)))]
+    for options in components:
+        check_walltime(options.get("time"), lines)
     if any(components):
         return _together([*map(from_slurm, components)])
     return from_pbs(_words((line.strip() for line in lines), _PBS))
+
+
+def check_walltime(written: str | None, lines: Sequence[str]) -> None:
+    """Refuse a walltime that sbatch would refuse, and name its line.
+
+    Raises:
+        CommandError: it is none.
+    """
+    if not written or written.upper() in _NO_LIMIT or slurm_walltime(written):
+        return
+    number = next(place for place, line in enumerate(lines, 1) if written in line)
+    raise CommandError(
+        f"--time={written} in line {number} is no walltime such as 6:00:00.", ExitCode.USAGE
+    )
 
 
 def _words(lines: Iterable[str], mark: str) -> list[str]:

@@ -38,6 +38,10 @@ REMOVED_OPTIONS: Mapping[str, Mapping[str, str]] = {
 """Sentences about options that earlier releases had, by command."""
 
 
+OTHER_NAMES: Mapping[str, str] = {"predict": "ask", "forecast": "queue"}
+"""Commands by names under which users look for them."""
+
+
 class LazyCommand(NamedTuple):
     """A command that has not been imported.
 
@@ -123,6 +127,8 @@ class LazyGroup(TyperGroup):
         for option, instead in REMOVED_OPTIONS.get(args[0], {}).items():
             if any(each.partition("=")[0] == option for each in args[1:]):
                 ctx.fail(f"{option} is no option any more: {instead}")
+        if args[0] in OTHER_NAMES:
+            ctx.fail(f"There is no command '{args[0]}'; did you mean '{OTHER_NAMES[args[0]]}'?")
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

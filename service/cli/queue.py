@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
+from service.cli.predictions import grounds, likely_of, planned_with, range_of
 from service.cli.times import moment, moment_within
 from simulator.cli.console import CommandError, err, out, print_json
 from simulator.cli.options import AsJson
@@ -154,10 +155,12 @@ def show_job(detail: dict[str, Any]) -> None:
     place = f", number {job['position']} of those that wait" if job["position"] else ""
     reason = f" ({job['reason']})" if job["reason"] else ""
     out.print(f"[bold]{escape(title)}[/bold]: {job['state']}{place}{escape(reason)}")
+    told = {**job, "likely": detail["likely"], "interval": detail["interval"]}
     facts = {
         "asked for": f"{walltime(job['requested_walltime'])} on {job['requested_processors']} cpus",
-        "will run": f"about {duration(job['predicted_walltime'])}, by "
-        f"{detail['basis']['jobs']:,} earlier runs",
+        "likely": f"{duration(likely_of(told))}{range_of(told)}",
+        "planned": planned_with(told),
+        "rests on": grounds(detail),
         "starts": starts(job, now),
         "ends": moment_within(job["end_time"], job["end_interval"], now),
         "moved": moves(job),

@@ -272,10 +272,13 @@ def like_runtimes(
 ) -> Sequence[float] | None:
     """Return the quantiles of like jobs' runtimes at the levels ``PERCENTS``, in seconds.
 
-    ``least-cost`` answers in the place of a method without a distribution.
+    ``least-cost`` answers in the place of a method without a distribution. None for a user
+    without runs: those of other users are not like this user's.
     """
     answering = state.resolved(method)
     uncertain = answering if answering in UNCERTAIN else LeastCost.name
+    if state.ask(uncertain, submission).basis.reason == "others":
+        return None
     return state.quantiles(uncertain, submission, PERCENTS)
 
 

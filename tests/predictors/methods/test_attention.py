@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import HOUR, ended, submission
 
-from predictors.answers import YOUNG
-from predictors.base import Question
+from predictors.base import COLD_START, Question
 from predictors.distribution import NO_ROW
 from predictors.jobs import without_digits
 from predictors.methods import attention as attention_module
@@ -131,9 +130,10 @@ def test_an_underestimate_costs_the_price_in_mean_runtimes():
 def test_a_new_user_is_told_by_the_runs_of_others():
     runs = [ended(float(i), 900.0, user=f"u{i}", group="g") for i in range(20)]
     attention = told(runs, only(run_of_another_user=50), price=0)
-    prediction = attention.predict(submission(group="g"))
-    assert prediction.predicted_walltime == 930.0
-    assert prediction.basis.reason == "others"
+    evidence = attention.evidence(submission(group="g"))
+    assert evidence.values @ evidence.weights == pytest.approx(900.0)
+    assert evidence.own == 0 < evidence.others
+    assert attention.predict(submission(group="g")).basis == COLD_START, "the cluster is young"
     of_group, _, context = features(attention, submission(group="g"))
     assert of_group["other user of the same group"].sum() >= 8
     assert context["nothing is known of the user"] == 1
@@ -285,7 +285,7 @@ def test_an_explanation_of_a_running_job_counts_the_atoms_that_are_longer():
 def test_an_explanation_to_somebody_new_names_no_runs_of_nobody_known():
     attention = told([ended(10.0 * i, 900.0, user=None) for i in range(5)], only())
     answer = attention.ask(submission(user="new"), Question(explain=True))
-    assert answer.basis.reason == YOUNG
+    assert answer.basis == COLD_START
     assert answer.explanation == ()
 
 
@@ -298,7 +298,8 @@ def test_before_any_run_there_is_no_distribution_and_the_request_is_answered():
 
 def test_runs_of_nobody_known_are_those_of_others_to_somebody_new():
     runs = [ended(10.0, 900.0, user=None)]
-    assert answer(runs, only(run_of_another_user=50), price=0) == 930.0
+    evidence = told(runs, only(run_of_another_user=50)).evidence(submission())
+    assert evidence.values @ evidence.weights == pytest.approx(900.0)
 
 
 @pytest.mark.parametrize(("price", "expected"), [(1.74, 130.0), (1.82, HOUR)])

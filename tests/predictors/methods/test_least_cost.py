@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import HOUR, ended, submission
 
-from predictors.base import SHORTEST_ESTIMATE, Question
+from predictors.answers import CAUTIOUS_RATE
+from predictors.base import COLD_START, SHORTEST_ESTIMATE, Question
+from predictors.memory.histograms import ENOUGH
 from predictors.methods.kernel import OTHERS
 from predictors.methods.least_cost import LeastCost
 
@@ -25,13 +27,13 @@ def answer(completions, job=None, **parameters):
 
 
 def by_definition(completions, job, *, price, window):
-    """The candidates by plain numpy and their costs; None where no run counts."""
+    """The candidates by plain numpy and their costs; None where no run of the user counts."""
     places = [i for i, c in enumerate(completions) if c.end_time <= job.submit_time]
     ended_first = sorted(places, key=lambda i: (completions[i].end_time, i))
     runs = [completions[i] for i in reversed(ended_first)]
     runs = [reference.Run.of(run.submission, run.end_time, run.runtime) for run in runs]
     values, weights, mu = reference.least_cost(runs, reference.Run.of(job), window, 1000)
-    if job.user is None or not len(values):
+    if job.user is None or all(run.user != job.user for run in runs):
         return None
     return reference.costs(values, weights, job.requested_walltime, price * mu)
 
@@ -104,13 +106,29 @@ def test_runs_like_the_job_weigh_more():
     assert answer(completions, submission(application="b"), price=0) == 1030.0
 
 
-def test_a_new_user_is_predicted_by_what_all_users_do():
-    completions = [ended(float(i), 900.0, user=f"u{i}") for i in range(OTHERS)]
-    prediction = told(completions, price=0).predict(submission(request=2 * HOUR))
-    assert prediction.predicted_walltime == 1830.0
+def test_a_new_user_is_predicted_cautiously_by_what_all_users_do():
+    """Every other user's run is the first of its user and takes 600 s, the others take 900."""
+    completions = [
+        ended(float(i), 600.0 + 300.0 * (i % 2), user=f"u{i}") for i in range(ENOUGH + OTHERS)
+    ]
+    method, job = told(completions, price=0), submission(1e6)
+    prediction = method.predict(job)
+    assert 900.0 <= prediction.predicted_walltime <= HOUR
     assert prediction.basis.reason == "others"
     assert prediction.basis.jobs == OTHERS
-    assert answer(completions[1:], price=0) == HOUR
+    asked = method.ask(job, Question())
+    assert asked.predicted_walltime == prediction.predicted_walltime
+    (by_level,) = method.quantiles(job, (1 - CAUTIOUS_RATE,))
+    assert prediction.predicted_walltime == by_level
+    assert method.estimates(job, np.array([0.0, 9.0])).tolist() == [by_level, by_level]
+    assert method.predict(job) == method.repriced(9.0).predict(job), "whatever the price"
+
+
+def test_a_new_user_of_a_young_cluster_gets_the_request():
+    completions = [ended(float(i), 900.0, user=f"u{i}") for i in range(OTHERS)]
+    prediction = told(completions, price=0).ask(submission(), Question())
+    assert prediction.predicted_walltime == HOUR
+    assert prediction.basis == COLD_START
 
 
 def test_a_job_of_an_unknown_user_gets_its_request():

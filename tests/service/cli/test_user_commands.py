@@ -11,6 +11,7 @@ from private_munge import REASON_TO_SKIP, PrivateMunge
 from running_service import Service, eventually
 
 from service.store import open_store
+from simulator.replay.remote import ServiceUnavailableError
 
 JOB_SCRIPT = """#!/bin/sh
 #SBATCH -J solve -t 1-00:00:00 -n 2 -p short
@@ -96,6 +97,7 @@ def test_ask_tells_what_a_script_would_come_to(call, tmp_path):
     code, told, _ = call("ask", script, "--user", "ada")
     assert code == 0
     assert "likely runs  " in told
+    assert "so that few jobs outlive it" in told
     assert "earlier run" in told
     assert "of similar runs ended" in told
     assert told.count("with ") == 2, "the request as written, and the one that would do"
@@ -198,11 +200,42 @@ def test_report_lists_users_with_most_to_gain(call):
 
 
 @pytest.mark.parametrize("command", ["queue", "report", "ask"])
-def test_commands_fall_silent_when_the_service_is_away(walltimed, tmp_path, command):
+def test_commands_say_in_one_sentence_that_the_service_is_away(walltimed, tmp_path, command):
     options = ["--time", "60"] if command == "ask" else []
     away = f"unix:{tmp_path}/nobody"
     code, told, complained = walltimed(command, *options, "--url", away, "--cluster", "hill")
-    assert (code, told, complained) == (4, "", "")
+    assert (code, told) == (4, "")
+    assert complained == f"error: walltimed does not answer at {away}.\n"
+    code, told, complained = walltimed(command, *options, "--json", "--url", away)
+    assert json.loads(told)["error"] == "unavailable"
+    assert json.loads(told)["exit_code"] == code == 4
+    assert "does not answer" in complained
+
+
+def test_a_service_that_answers_503_says_why(walltimed, monkeypatch):
+    def refuse(_client, *_arguments):
+        raise ServiceUnavailableError("http://hill cannot serve now: The forecast took too long.")
+
+    monkeypatch.setattr("simulator.replay.remote.Client.call", refuse)
+    code, _, complained = walltimed("queue", "--cluster", "hill")
+    assert code == 4
+    assert complained == (
+        "error: walltimed at http://hill cannot serve now: The forecast took too long.\n"
+    )
+
+
+def test_a_line_that_names_no_walltime_is_named(walltimed, tmp_path):
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n#SBATCH --time=oops\n./solve\n")
+    code, _, complained = walltimed("ask", script)
+    assert code == 2
+    assert "--time=oops in line 2 is no walltime" in complained
+
+
+def test_predict_leads_to_ask(walltimed):
+    code, _, complained = walltimed("predict")
+    assert code == 2
+    assert "did you mean 'ask'?" in " ".join(complained.split())
 
 
 def test_a_token_of_ones_own_is_enough_for_all_of_them(site, call, tmp_path):
