@@ -83,6 +83,7 @@ class QueuedJob(Struct, frozen=True, kw_only=True):
         time_min: minutes, 0 if there is none.
         started: Unix seconds; None if it waits.
         admin_comment: exactly as it is; None if it cannot be written back unchanged.
+        priority: Slurm's; the highest is served first.
     """
 
     target: str
@@ -91,6 +92,7 @@ class QueuedJob(Struct, frozen=True, kw_only=True):
     started: float | None
     comment: str
     admin_comment: str | None
+    priority: float = 0.0
 
     @property
     def job_id(self) -> str:
@@ -149,6 +151,7 @@ def _job(record: SqueueJob, cluster: str) -> QueuedJob | None:
         started=started,
         comment=record.comment if isinstance(record.comment, str) else "",
         admin_comment=_faithful(record.admin_comment),
+        priority=number(record.priority) or 0.0,
     )
 
 

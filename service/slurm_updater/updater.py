@@ -7,6 +7,7 @@ from math import ceil
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from service.adapters.slurm_fields import prediction_id_of
 from service.slurm_updater.planning import (
     Estimate,
     Mode,
@@ -14,6 +15,7 @@ from service.slurm_updater.planning import (
     Rules,
     changes_of,
     mended_comment,
+    owns_time_min,
 )
 from service.slurm_updater.queries import ServiceQueries
 from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, SlurmSite
@@ -58,6 +60,14 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
             and _allows(self.accounts, submission.project)
             and _allows(self.partitions, submission.queue)
         )
+
+
+def _is_noted(job: QueuedJob, rules: Rules) -> bool:
+    """Return whether the submit filter's prediction is noted and no estimate would change more."""
+    if rules.sets_time_min or rules.order is not Order.NONE:
+        return False
+    is_settled = rules.keeps_limits or job.time_min == 0 or not owns_time_min(job)
+    return is_settled and prediction_id_of(job.admin_comment) is not None
 
 
 def _allows(names: frozenset[str] | None, name: str | None) -> bool:
@@ -181,6 +191,8 @@ class Updater:
 
     def _is_due(self, job: QueuedJob, rules: Rules, now: float) -> bool:
         past = self._past.get(job.job_id)
+        if past is None and _is_noted(job, rules):
+            return False
         if past is None or past.estimate.predicted > job.submission.requested_walltime:
             return True
         matters = rules.sets_time_min or rules.order is Order.SHORTEST_FIRST
@@ -203,7 +215,7 @@ class Updater:
         rules: Rules,
         found: QueueUpdate,
     ) -> None:
-        """Plan the changes; jobs with the oldest last update come first."""
+        """Plan the changes: oldest last update first, then Slurm's highest priority first."""
         factors = self._factors
         if rules.order is not Order.NONE:
             factors |= self._slurm.site_factors()
@@ -214,7 +226,13 @@ class Updater:
             changes = changes_of(job, estimate, rules, factors.get(job.job_id))
             if changes and changes != self._refused.get(job.job_id):
                 found.planned.append(JobChange(job.job_id, job.target, changes, job.time_min))
-        found.planned.sort(key=lambda change: self._updated_at.get(change.job_id, 0.0))
+        priority = {job.job_id: job.priority for job in jobs}
+        found.planned.sort(
+            key=lambda change: (
+                self._updated_at.get(change.job_id, 0.0),
+                -priority[change.job_id],
+            )
+        )
 
     def _apply(self, found: QueueUpdate) -> list[JobChange]:
         """Update jobs one by one, with pauses: each update takes the locks of slurmctld."""

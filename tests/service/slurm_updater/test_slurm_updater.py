@@ -671,3 +671,21 @@ def test_a_token_is_read_from_its_file(command, slurm, tmp_path):
 
 def test_nothing_to_do_is_a_wrong_option(command):
     assert command("--mode", "off")[0] == 2
+
+
+def test_what_the_submit_filter_has_noted_is_not_asked_again(slurm, updater, client):
+    for job in slurm.jobs:
+        job["admin_comment"] = "wtp=0190-1"
+    slurm.write()
+    done = updater(mode=Mode.OBSERVE).round()
+    assert (done.asked, done.planned, client.calls) == (0, [], [])
+
+
+def test_jobs_of_the_highest_priority_are_updated_first(slurm, updater):
+    slurm.keep(NAMED, "wrap")
+    for number, job in enumerate(slurm.jobs):
+        job["priority"] = 1000 + number
+    slurm.write()
+    targets = {job.job_id: job.priority for job in recorded(slurm)}
+    planned = [targets[each.job_id] for each in updater(mode=Mode.OBSERVE).round().planned]
+    assert planned == sorted(planned, reverse=True)
