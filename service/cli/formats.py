@@ -245,5 +245,5 @@ def recorded_log(
     recorded = trace_of(runs)
     return replace(
         recorded, trace=replace(recorded.trace, rejects=tuple(history.rejected)),
-        left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
+        format=format_, left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
     )  # fmt: skip

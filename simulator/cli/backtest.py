@@ -4,11 +4,13 @@ import json
 import shlex
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
 import typer
 from rich.markup import escape
@@ -19,6 +21,7 @@ from simulator.cli.console import (
     ExitCode,
     check_file,
     err,
+    missing,
     need,
     out,
     print_json,
@@ -42,6 +45,7 @@ from simulator.cli.options import (
     choice,
     one_of,
 )
+from simulator.cli.simulate import processors_of, site_rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +53,17 @@ if TYPE_CHECKING:
     from simulator.reports.backtest.site import BacktestSite
     from simulator.reports.backtest.verdict import Backtest
     from simulator.scheduling.semantics import Semantics
+    from simulator.scheduling.slurm_rules import SlurmRules
     from simulator.traces.completions import RecordedLog
+
+PBS = "pbs"
+
+SCHEDULERS = ("slurm", PBS, *POLICIES)
+
+SCHEDULER_OF_FORMAT = {"sacct": "slurm", "pbs": PBS}
+"""The scheduler of a log; that of SWF is not known, and played by EASY."""
+
+DEFAULT_PAGE = Path("backtest.html")
 
 KNOWN = frozenset({"requested", "exact"})
 """Estimates that every backtest simulates; no method to name."""
@@ -79,20 +93,42 @@ def backtest(
     ] = None,
     time_zone: TimeZone = "UTC",
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
-    ] = Path("backtest.html"),
-    policy: Annotated[str, choice("The site's policy", POLICIES[:-1])] = "easy",
-    order: Annotated[str, choice("Queue order", ORDERS)] = "fcfs",
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The page to write; default: backtest.html."
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            "--policy",
+            autocompletion=one_of(SCHEDULERS),
+            help="The site's scheduler: slurm (its twin), pbs (played by EASY, an indication), or "
+            "a policy of papers such as easy; default: by the log.",
+        ),
+    ] = None,
+    slurm_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="slurm: what scontrol show config, partition and node print.",
+        ),
+    ] = None,
+    order: Annotated[str, choice("Queue order of today", ORDERS)] = "fcfs",
     profile: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--profile",
             "--adjust",
             autocompletion=one_of(ADJUSTMENTS),
-            help="Where predictions act: regular: everywhere; selective: not on running jobs; "
-            "guarded, guarded-kept: medians compare waiting jobs, 90% bounds admit them.",
+            help="Where predictions act: order: on the order of the queue, within bounds (default "
+            "of slurm and pbs); order-and-time-min: also as TimeMin; regular: on plans alone "
+            "(default of easy); selective; guarded; guarded-kept.",
         ),
-    ] = "regular",
+    ] = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
@@ -123,40 +159,53 @@ def backtest(
 ) -> None:
     """Say whether a site should turn predictions on, and why, from its own accounting log.
 
-    The scheduler is simulated with today's requests and with predictions, again and again with
-    submissions moved a little, so that chance is told from gain. The verdict is about the setting
-    `method`; other methods are shown beside it. The page needs no other file.
+    The scheduler is simulated as it is today, with the queue ordered by requests, and with
+    predictions; again and again with submissions moved a little, and judged over resampled weeks,
+    so that chance is told from gain. The verdict is about the setting `method`; other methods are
+    shown beside it. The page needs no other file; without matplotlib there is no page.
 
     For example:
 
         walltimed backtest log.swf.gz
-        walltimed backtest log.swf.gz --policy conservative -m last-two
-        walltimed backtest sacct.txt --processors 4096 -o site.html
+        walltimed backtest log.swf.gz --scheduler slurm -m last-two
+        walltimed backtest sacct.txt --slurm-config site -o site.html
         walltimed backtest sacct.txt --partitions sinfo.json --json
         walltimed backtest log.swf.gz --partitions queues
     """
-    need("matplotlib")
-    from simulator.reports.backtest.backtest_page import write_page
+    need("matplotlib", for_=output)
+    from simulator.reports.backtest.document import as_document
     from simulator.reports.backtest.repetitions import play_all
     from simulator.reports.backtest.site_files import SiteFiles, give_back_what_is_dropped
-    from simulator.reports.backtest.verdict import as_document, backtest_of, counts_of
-    from simulator.scheduling.semantics import Semantics
+    from simulator.reports.backtest.verdict import backtest_of, counts_of
     from simulator.traces.cleaning import NoJobError
     from simulator.traces.files import name_of
 
     if str(output) == STANDARD_OUTPUT:
         raise CommandError("Standard output has the verdict: name a file.", ExitCode.USAGE)
-    check_file(output)
-    semantics = Semantics.adjusted(profile, policy=policy, order=order)
+    check_file(output or DEFAULT_PAGE)
+    check_rules(scheduler, profile, order)
+    if output is None and find_spec("matplotlib"):
+        output = DEFAULT_PAGE
     installation: Installation = context.obj
     in_force = in_force_of(*installation.method_in_force(config))
     methods = methods_of(in_force, method)
     give_back_what_is_dropped()
     log = installation.recorded_log(file, format_, cluster, time_zone, on_error)
+    scheduler = scheduler or (
+        "slurm" if slurm_config else SCHEDULER_OF_FORMAT.get(log.format, "easy")
+    )
+    if slurm_config and partitions:
+        raise CommandError("--slurm-config knows the partitions: no --partitions.", ExitCode.USAGE)
+    slurm = site_rules(slurm_config, [scheduler], cores_per_node)
+    profile = profile or ("order" if scheduler in {"slurm", PBS} else "regular")
     site = site_of(
-        log, semantics, processors=processors, cores_per_node=cores_per_node,
-        partitions=partitions, limit=limit,
-    )  # fmt: skip
+        log,
+        rules_of(scheduler, profile, order, slurm),
+        processors=processors or processors_of(slurm),
+        cores_per_node=cores_per_node,
+        partitions=partitions,
+        limit=limit,
+    )
     malformed, left_out = len(log.trace.rejects), log.left_out
     workloads = site.workloads()
     if not any(map(len, workloads)):
@@ -166,7 +215,7 @@ def backtest(
         files = SiteFiles.written(site, Path(directory))
         del log, site, workloads  # a large one takes hundreds of megabytes
         with progress_bar("plays", quiet=as_json) as progress:
-            task = progress.add_task("", total=(shake + 1) * (len(methods) + 2))
+            task = progress.add_task("", total=(shake + 1) * (len(methods) + 3))
             plays = play_all(
                 files,
                 methods,
@@ -174,14 +223,48 @@ def backtest(
                 processes=processes,
                 progress=lambda done: progress.advance(task, done),
             )
-        tested = backtest_of(files.mapped(), plays, in_force, profile)
-        write_page(tested, output, Path(name_of(file)).name, facts_of(tested, malformed, left_out))
+        tested = backtest_of(files.mapped(), plays, in_force, profile=profile, scheduler=scheduler)
+        if output:
+            from simulator.reports.backtest.backtest_page import write_page
+
+            facts = facts_of(tested, malformed, left_out)
+            write_page(tested, output, Path(name_of(file)).name, facts)
     if as_json:
         print_json(as_document(tested))
     else:
         show(tested, output)
     if malformed:
         raise typer.Exit(ExitCode.PARTIAL)
+
+
+class Rules(NamedTuple):
+    """Rules of the three columns: today, ordered by request, with predictions."""
+
+    semantics: "Semantics"
+    by_request: "Semantics"
+    handed_over: "Semantics"
+
+
+def check_rules(scheduler: str | None, profile: str | None, order: str) -> None:
+    """Refuse impossible rules before the log is read."""
+    rules_of(scheduler or "easy", profile or "regular", order)
+
+
+def rules_of(scheduler: str, profile: str, order: str, slurm: "SlurmRules | None" = None) -> Rules:
+    """Return the rules of the three columns.
+
+    Raises:
+        SemanticsError: there is no such scheduler, profile or order.
+    """
+    from simulator.scheduling.semantics import HAND_OVERS, Semantics
+
+    site: dict[str, Any] = {"policy": "easy" if scheduler == PBS else scheduler, "slurm": slurm}
+    orders = {} if profile in HAND_OVERS else {"order": order}
+    return Rules(
+        semantics=Semantics(order=order, **site),
+        by_request=Semantics.adjusted("order", **site),
+        handed_over=Semantics.adjusted(profile, **orders, **site),
+    )
 
 
 def in_force_of(method: str, given: "Mapping[str, Any]") -> str:
@@ -221,7 +304,7 @@ def methods_of(in_force: str, wanted: "Sequence[str] | None") -> list[str]:
 
 def site_of(
     log: "RecordedLog",
-    semantics: "Semantics",
+    rules: Rules,
     *,
     processors: int | None,
     cores_per_node: int | None,
@@ -255,8 +338,8 @@ def site_of(
             ExitCode.USAGE,
         )
     return BacktestSite(
-        trace=without_unused(trace),
-        semantics=semantics,
+        trace=replace(without_unused(trace), header=with_queues(trace.header, log.queues)),
+        **rules._asdict(),
         processors=processors,
         cores_per_node=cores_per_node,
         partitions=found,
@@ -271,14 +354,28 @@ def site_of(
     )
 
 
+def with_queues(header: dict[str, str], queues: "Mapping[int, str]") -> dict[str, str]:
+    """Return a header that names the queues, as the twin of Slurm finds partitions by name."""
+    if not queues:
+        return header
+    return {**header, "Queue": "\n".join(f"{number} {name}" for number, name in queues.items())}
+
+
 def facts_of(tested: "Backtest", malformed: int, left_out: "Mapping[str, int]") -> dict[str, str]:
     """Return the facts for "How this was computed" that are no figures of the log."""
+    from simulator.reports.backtest.site import BY_REQUEST
     from simulator.traces.cleaning import in_words
 
     site = tested.site
     facts = {
         "In force": f"{tested.in_force}, profile {tested.profile}",
         **site.semantics.card(),
+        "Ordered by request": site.rules_of(BY_REQUEST).card()["Order"],
+        "With predictions": "; ".join(
+            f"{name}: {text}"
+            for name, text in site.rules_of(tested.in_force).card().items()
+            if text != site.semantics.card().get(name)
+        ),
         "Estimates": "whole seconds, at least 1; running jobs that outlive theirs get a longer one",
         "Machine": "; ".join(
             f"{each.name}: {each.processors:,} processors" for each in site.partitions
@@ -304,9 +401,10 @@ def _size(tested: "Backtest") -> int:
     return workload.processors_of_machine * (workload.cores_per_node or 1)
 
 
-def show(tested: "Backtest", output: Path) -> None:
+def show(tested: "Backtest", output: Path | None) -> None:
     """Print the verdict and one line for each method, in 80 columns."""
     from simulator.reports.backtest.report_text import text_of
 
     out.print(escape(text_of(tested)), soft_wrap=True, end="")
-    err.print(escape(f"The page is {output}."), soft_wrap=True)
+    no_page = f"There is no page. {missing('matplotlib')}"
+    err.print(escape(f"The page is {output}." if output else no_page), soft_wrap=True)

@@ -209,7 +209,7 @@ def simulate(
     refuse_idle(shake=shake, repeat=repeat, estimates=estimates or (), url=url)
     site = site_rules(slurm_config, policy or [], cores_per_node)
     rules = {
-        "order": order or "fcfs",
+        "order": order,
         "events": events,
         "depth": depth,
         "compression": compression,

@@ -10,7 +10,12 @@ from predictors.accuracy_groups import STEP_SECONDS, aged
 from simulator.engine.compiled import inlined, kernel
 from simulator.engine.state import NEVER, UNKNOWN, State
 
-FCFS, SJF, WFP, PSP, PSP_AGING = range(5)
+FCFS, SJF, WFP, PSP, PSP_AGING, SJF_AGING = range(6)
+
+LENGTH_FACTOR = 4
+MOST_PRECEDENCE = 24 * 3600
+"""Under ``sjf-aging`` a job stands behind jobs submitted up to this many seconds later; and at most
+``LENGTH_FACTOR`` times its own length later."""
 
 ORDERS: Mapping[str, int] = {
     "fcfs": FCFS,
@@ -18,6 +23,7 @@ ORDERS: Mapping[str, int] = {
     "wfp": WFP,
     "psp": PSP,
     "psp-aging": PSP_AGING,
+    "sjf-aging": SJF_AGING,
 }
 
 MEANINGS: Mapping[str, str] = {
@@ -26,6 +32,8 @@ MEANINGS: Mapping[str, str] = {
     "wfp": "largest (wait / estimate)^3 * processors first (Tang Eq 5), at each pass",
     "psp": "highest priority of the user's accuracy group at submission first (Rocchetti)",
     "psp-aging": "highest priority first, aged every 150 s of waiting (Rocchetti Eq 1)",
+    "sjf-aging": f"least submission + min({LENGTH_FACTOR} x estimate, "
+    f"{MOST_PRECEDENCE // 3600} h) first: no job stands behind one submitted later than that",
 }
 
 NEEDS_PRIORITY = frozenset({"psp", "psp-aging"})
@@ -34,6 +42,16 @@ _TICK = int(STEP_SECONDS)
 
 _SLACK = 1024
 """The queue moves up when this many more places before its head are unused than it has jobs."""
+
+
+@inlined
+def aged_length(submit: int, length: int) -> int:
+    """Return the key of a job under ``sjf-aging``, which does not change while it waits.
+
+    Every waiting job ages alike, so age less length is an order that never changes. In Slurm it is
+    the sum of the age factor and a SiteFactor.
+    """
+    return submit + min(LENGTH_FACTOR * length, MOST_PRECEDENCE)
 
 
 @inlined
@@ -59,6 +77,9 @@ def join(state: State, number: int) -> None:
     waiting.key = 0.0
     if rules.order == SJF:
         waiting.key = median if rules.estimated_order else job.request
+    elif rules.order == SJF_AGING:
+        length = median if rules.estimated_order else job.request
+        waiting.key = aged_length(job.submit, length)
     elif rules.order == PSP:
         waiting.key = -job.priority
     clock.tail += 1

@@ -25,7 +25,7 @@ EVENT_ORDERS: Mapping[str, str] = {
 SLURM = "slurm"
 """The twin of a real scheduler, which has rules, a state and a loop of its own."""
 
-SLURM_ORDERS = ("fcfs", "sjf")
+SLURM_ORDERS = ("fcfs", "sjf", "sjf-aging")
 
 WHOLE_QUEUE = 2**31
 """A reservation depth that no queue exceeds."""
@@ -48,6 +48,13 @@ Under "regular" estimates act everywhere, under "selective" not on running jobs;
 Tang et al., section 5.2. Under "guarded" medians compare waiting jobs, 90% bounds admit them, and
 running jobs have requests; under "guarded-kept" no reservation is moved later, either.
 """
+
+
+HAND_OVERS: Mapping[str, Mapping[str, Any]] = {
+    "order": {"order": "sjf-aging", "estimated_backfilling": False, "estimated_running": False},
+    "order-and-time-min": {"order": "sjf-aging"},
+}
+"""Profiles in which estimates order the queue; with TimeMin they also act as in "regular"."""
 
 
 class SemanticsError(ValueError):
@@ -123,7 +130,7 @@ class Semantics:
             object.__setattr__(self, "slurm", SlurmRules())
         if self.order not in SLURM_ORDERS:
             raise SemanticsError(
-                f"Under slurm the order is {' or '.join(SLURM_ORDERS)}, not {self.order}."
+                f"Under slurm the order is {', '.join(SLURM_ORDERS)}, not {self.order}."
             )
         if self.guarded or self.keeps_reservations:
             raise SemanticsError("Slurm takes one estimate of a job: no guarded profile fits it.")
@@ -133,11 +140,12 @@ class Semantics:
     @classmethod
     def adjusted(cls, adjustment: str, **others: Any) -> Self:
         """Return the rules of a profile; ``others`` are further rules."""
-        if adjustment not in PROFILES:
+        profiles = {**PROFILES, **HAND_OVERS}
+        if adjustment not in profiles:
             raise SemanticsError(
-                f"There is no adjustment {adjustment!r}; there are {', '.join(PROFILES)}."
+                f"There is no adjustment {adjustment!r}; there are {', '.join(profiles)}."
             )
-        return cls(**{**PROFILES[adjustment], **others})
+        return cls(**{**profiles[adjustment], **others})
 
     @property
     def is_slurm(self) -> bool:
@@ -217,6 +225,8 @@ class Semantics:
             "Order": {
                 "fcfs": f"fcfs: {rules.priority_type}; ties by submission, then job number",
                 "sjf": f"sjf: the shortest {length} in minutes; ties by submission, job number",
+                "sjf-aging": f"sjf-aging: {ORDER_MEANINGS['sjf-aging']}; the estimate is the "
+                f"{length} in minutes",
             }[self.order],
             "Slurm": rules.card(),
             **({"Cluster": rules.cluster.card()} if rules.cluster else {}),

@@ -140,5 +140,8 @@ def _effects(semantics: Semantics) -> dict[str, int]:
     shortest = BY_ESTIMATE if semantics.estimated_order else BY_LIMIT
     return {
         "time_min": int(semantics.estimated_backfilling or semantics.estimated_running),
-        "shortest_first": shortest if semantics.order == "sjf" else 0,
+        "shortest_first": shortest if semantics.order != "fcfs" else 0,
+        "aging": int(semantics.order == "sjf-aging"),
+        # An order by length takes the place of the priority.
+        **({"multifactor": 0} if semantics.order != "fcfs" else {}),
     }

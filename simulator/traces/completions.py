@@ -147,6 +147,7 @@ class RecordedLog:
         accounts: names of the accounts (projects) by their numbers.
         accounts_of_jobs: the account of each job, which SWF has no field for.
         left_out: number of records that were left out, by reason.
+        format: format of the file.
     """
 
     trace: Trace
@@ -155,6 +156,7 @@ class RecordedLog:
     accounts: Mapping[int, str] = field(default_factory=dict)
     accounts_of_jobs: Integers | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
+    format: str = "swf"
 
 
 def trace_of(runs: Sequence[Completion]) -> RecordedLog:

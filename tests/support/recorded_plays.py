@@ -74,7 +74,7 @@ def twin_of(play: Play, rules: SlurmRules = RULES) -> SlurmState:
         columns,
         groups=[NodeGroup(NODES, cpus=1)],
         partitions=[PartitionNodes(1, exclusive=True, members=range(NODES))],
-        rules={**rules.numbers(), "time_min": 1, "shortest_first": 0},
+        rules={**rules.numbers(), "time_min": 1, "shortest_first": 0, "aging": 0},
     )
     state.jobs["estimate"] = np.where(play.time_min, play.time_min, play.limit)
     return state

@@ -199,6 +199,7 @@ class Reference:
             "fcfs": 0,
             "sjf": estimate,
             "wfp": -((wait / estimate) ** 3) * job.processors,
+            "sjf-aging": job.submit + min(4 * estimate, 86400),
             "psp": -job.priority,
             "psp-aging": 0,
         }

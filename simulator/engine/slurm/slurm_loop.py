@@ -9,6 +9,7 @@ from simulator.engine import events
 from simulator.engine.compiled import inlined, kernel
 from simulator.engine.loop import DONE, ESTIMATES_WANTED, PAUSED
 from simulator.engine.machine import ImpossibleError
+from simulator.engine.queue_orders import aged_length
 from simulator.engine.slurm import (
     allocation,
     backfill,
@@ -20,7 +21,7 @@ from simulator.engine.slurm.slurm_state import SlurmState
 from simulator.engine.state import NEVER, UNKNOWN, whole_seconds
 
 BY_ESTIMATE, BY_LIMIT = 1, 2
-"""The lengths by which the shortest job is first in the queue; 0: the earliest is."""
+"""The lengths by which the queue is ordered; 0: by submission or priority."""
 
 SECOND = 1000
 """Milliseconds."""
@@ -190,7 +191,10 @@ def _use_estimate(state: SlurmState, number: int) -> None:
     if rules.multifactor:
         priorities.set_score(state, number)
     if rules.shortest_first:
-        job.score = -minutes if rules.shortest_first == BY_ESTIMATE else -job.limit // 60
+        length = minutes if rules.shortest_first == BY_ESTIMATE else job.limit // 60
+        job.score = -length
+        if rules.aging:
+            job.score = -aged_length(job.submit, 60 * length)
 
 
 @inlined

@@ -155,6 +155,7 @@ RULES = _record(
     test_time=np.int64,  # microseconds
     time_min=np.int64,  # estimates are given as TimeMin
     shortest_first=np.int64,  # by estimates or by limits
+    aging=np.int64,  # shortest first, with a bound on precedence
     skips=np.int64,  # cycles that would change nothing are skipped
     nodes=np.int64,
     by_node=np.int64,  # nodes differ, or jobs share them

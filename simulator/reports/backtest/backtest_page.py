@@ -8,15 +8,16 @@ from pathlib import Path
 from simulator.reports.backtest import gains
 from simulator.reports.backtest.backtest_pictures import Drawing, belief_drawings, drawings
 from simulator.reports.backtest.backtest_style import STYLE_SHEET
-from simulator.reports.backtest.gains import PlayRange
+from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.remarks import remarks
 from simulator.reports.backtest.repetitions import FULL_LOOP_JOBS, SHAKE_SECONDS, Play
+from simulator.reports.backtest.site import BY_REQUEST
 from simulator.reports.backtest.verdict import (
     HEADLINES,
     Backtest,
     judge,
     outran_request,
     period,
-    remarks,
     users_of,
 )
 from simulator.reports.backtest.winners import GroupChange, GroupChanges
@@ -26,7 +27,14 @@ from simulator.reports.words import big, change, changes, counted, duration, les
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.traces.files import write_whole
 
-LISTED: Mapping[str, int] = {"users": 6, "accounts": 4, "queues": 4, "job sizes": 8, "months": 4}
+LISTED: Mapping[str, int] = {
+    "users": 6,
+    "accounts": 4,
+    "queues": 4,
+    "job sizes": 8,
+    "requests": 5,
+    "months": 4,
+}
 """Number of the largest gains, and of the largest losses, that are listed of each kind."""
 
 MONTHS = 12
@@ -37,12 +45,19 @@ HEADS: Mapping[str, str] = {
     "accounts": "account",
     "queues": "queue",
     "job sizes": "processors",
+    "requests": "requested",
     "months": "month",
 }
 """What stands above the names of each kind of group."""
 
 ROOMY = frozenset({0, 2, 4, 5, 6})
 """Places of the figures of a method for which there is no room in a narrow window."""
+
+LABELS: Mapping[str, str] = {
+    REQUESTED: "today's requests",
+    BY_REQUEST: "ordered by request",
+    EXACT: "run times known exactly",
+}
 
 RULES: Mapping[str, str] = {
     "never-ran": "never ran",
@@ -110,6 +125,7 @@ def page(tested: Backtest, name: str, facts: Mapping[str, str]) -> str:
 def _sections(tested: Backtest, name: str, facts: Mapping[str, str]) -> Iterator[str]:
     yield _verdict(tested)
     yield _numbers(tested)
+    yield _section("Today, ordered by request, and with predictions", _columns(tested))
     yield _figures(drawings(tested))
     yield _section("What else there is to say", "".join(map(paragraph, remarks(tested))))
     yield _section("All methods", _methods(tested))
@@ -122,9 +138,13 @@ def _sections(tested: Backtest, name: str, facts: Mapping[str, str]) -> Iterator
 
 def _verdict(tested: Backtest) -> str:
     judged = judge(tested)
+    believed = tested.believed.headline()
+    if believed in judged.sentence:
+        believed = ""
     return (
         f'<section class="verdict {judged.verdict}"><strong>{HEADLINES[judged.verdict]}</strong>'
         f"{paragraph(judged.sentence)}"
+        f'<p class="details">{escape(believed)}</p>'
         f'<p class="details">{escape(judged.details)}</p></section>'
     )
 
@@ -162,7 +182,40 @@ def _card(
     )
 
 
-def _tone(gained: PlayRange) -> str:
+def _columns(tested: Backtest) -> str:
+    """The three ways to run the queue, with the longest wait and the interval of the change."""
+    heads = ("", "today", "ordered by request", f"with {tested.in_force}")
+    names = (REQUESTED, BY_REQUEST, tested.in_force)
+    wait = gains.mean_wait(tested.today)
+    longest = _longest(tested.today)
+    rows: Mapping[str, tuple[Callable[[Sequence[Play]], float], Callable[[float], str]]] = {
+        "mean wait": (gains.mean_wait, partial(duration, beside=wait)),
+        "bounded slowdown": (_slowdown, _two_digits),
+        "longest wait": (_longest, partial(duration, beside=longest)),
+    }
+    changes_of_rows = {"mean wait": tested.wait_gain, "bounded slowdown": tested.slowdown_gain}
+    lines = []
+    for label, (measure, show) in rows.items():
+        cells = [show(measure(tested.plays[name])) for name in names]
+        if label in changes_of_rows:
+            gained = changes_of_rows[label]
+            cells[1:] = [
+                f"{cell}<br>{_change(gained(name))}"
+                for cell, name in zip(cells[1:], names[1:], strict=True)
+            ]
+        lines.append(f"<tr><td>{label}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+    return _table("", heads, lines)
+
+
+def _slowdown(plays: Sequence[Play]) -> float:
+    return gains.of(plays, lambda play: play.bounded_slowdown).mean
+
+
+def _longest(plays: Sequence[Play]) -> float:
+    return gains.of(plays, lambda play: play.longest_wait).mean
+
+
+def _tone(gained: Interval) -> str:
     if gained.is_gain:
         return "good"
     return "bad" if gained.is_loss else "quiet"
@@ -214,13 +267,14 @@ def _methods(tested: Backtest) -> str:
         "mean error*",
         "run longer than told",
     )
-    names = (REQUESTED, *tested.methods, EXACT)
+    names = (REQUESTED, BY_REQUEST, *tested.methods, EXACT)
     rows = [_method_row(tested, name) for name in names]
     note = (
-        f"In bold what would be in force. Changes against today: mean, and lowest to highest of "
-        f"{counted(tested.repetitions, 'play')}; green and red: less and more in every play, and "
-        f"by {gains.MATERIAL:.0%} or more on average. Mean wait and bounded slowdown: means of the "
-        "plays. Other figures are of the log as it is, played once. Mean error: how far the "
+        f"In bold what would be in force. Changes against today: mean, and {gains.COVERAGE:.0%} "
+        f"interval over {counted(tested.repetitions, 'play')} and {counted(tested.weeks, 'week')}; "
+        f"green and red: the whole interval is less or more, and the mean by "
+        f"{gains.MATERIAL:.0%}. Mean wait and bounded slowdown: means of the plays. "
+        "Other figures are of the log as it is, played once. Mean error: how far the "
         "request or the prediction is from the run time."
     )
     return _table("", heads, rows) + f'<p class="quiet">{escape(note)}</p>'
@@ -228,8 +282,9 @@ def _methods(tested: Backtest) -> str:
 
 def _method_row(tested: Backtest, name: str) -> str:
     plays, first = tested.plays[name], tested.plays[name][0]
-    label = {REQUESTED: "today's requests", EXACT: "run times known exactly"}.get(name, name)
-    short = outran_request(tested) if name == REQUESTED else first.underestimation_rate
+    label = LABELS.get(name, name)
+    by_request = name in {REQUESTED, BY_REQUEST}
+    short = outran_request(tested) if by_request else first.underestimation_rate
     cells = [
         duration(gains.mean_wait(plays), beside=gains.mean_wait(tested.today)),
         "" if name == REQUESTED else _change(tested.wait_gain(name)),
@@ -256,7 +311,7 @@ def _method_name(label: str) -> str:
     return f"{escape(name)}{below}"
 
 
-def _change(gained: PlayRange) -> str:
+def _change(gained: Interval) -> str:
     """The mean change and its range, coloured where it is more than chance."""
     mean, ends = change(-gained.mean), changes(-gained.high, -gained.low)
     spread = "" if ends == mean else f' <span class="range">({ends})</span>'

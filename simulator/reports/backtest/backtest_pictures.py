@@ -12,9 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from simulator.reports import palette, replay_pictures
+from simulator.reports.backtest import gains
 from simulator.reports.backtest.believability import Quality
-from simulator.reports.backtest.gains import PlayRange
+from simulator.reports.backtest.gains import Interval
 from simulator.reports.backtest.repetitions import QUANTILES, Play, Values
+from simulator.reports.backtest.site import BY_REQUEST
 from simulator.reports.backtest.verdict import Backtest
 from simulator.scheduling.estimates import EXACT, REQUESTED
 
@@ -38,7 +40,7 @@ STYLE: dict[Any, Any] = {
 MOST_SHOWN = 1.0
 """Gains and losses are drawn up to 100 percent."""
 
-OWN_LABEL = {REQUESTED: "today", EXACT: "run times known exactly"}
+OWN_LABEL = {REQUESTED: "today", BY_REQUEST: "ordered by request", EXACT: "run times known exactly"}
 
 
 class Drawing(NamedTuple):
@@ -65,8 +67,8 @@ def drawings(tested: Backtest) -> list[Drawing]:
         Drawing(
             "Every method against today's requests",
             f"Change of the mean wait and of the mean bounded slowdown against {today}. Dot: "
-            f"mean {chance}; line: lowest to highest of them. Left of the middle is better.",
-            _drawn("gains", 0.9 + 0.27 * (len(tested.methods) + 1), lambda f: _gains(f, tested)),
+            f"mean {chance}; line: {gains.COVERAGE:.0%} interval. Left of the middle is better.",
+            _drawn("gains", 0.9 + 0.27 * (len(tested.methods) + 2), lambda f: _gains(f, tested)),
         ),
         Drawing(
             "How long jobs wait",
@@ -142,7 +144,7 @@ def _colour(name: str) -> str:
 
 def _gains(figure: Figure, tested: Backtest) -> None:
     """A line for each method, in two panels."""
-    names = [*tested.methods, EXACT]
+    names = [BY_REQUEST, *tested.methods, EXACT]
     panels = figure.subplots(1, 2, sharey=True)
     measures = (("wait", tested.wait_gain), ("bounded slowdown", tested.slowdown_gain))
     for axes, (title, gained) in zip(panels, measures, strict=True):
@@ -152,7 +154,7 @@ def _gains(figure: Figure, tested: Backtest) -> None:
         axes.set_title(title, fontsize=9, loc="left", color=QUIET)
     panels[0].set_yticks([-row for row in range(len(names))], [_label(each) for each in names])
     panels[0].tick_params(axis="y", length=0, labelcolor=TEXT)
-    panels[0].get_yticklabels()[0].set_fontweight("bold")
+    panels[0].get_yticklabels()[1].set_fontweight("bold")
     panels[1].tick_params(axis="y", length=0)
 
 
@@ -161,13 +163,13 @@ def _label(name: str) -> str:
     return label if len(label) <= 28 else f"{label[:27]}…"
 
 
-def _interval(axes: Axes, row: int, gained: PlayRange, colour: str) -> None:
+def _interval(axes: Axes, row: int, gained: Interval, colour: str) -> None:
     low, high = (float(np.clip(-each, -1, MOST_SHOWN)) for each in (gained.high, gained.low))
     axes.plot([low, high], [row, row], color=colour, linewidth=2.2, solid_capstyle="round")
     axes.plot([np.clip(-gained.mean, -1, MOST_SHOWN)], [row], "o", color=colour, markersize=5)
 
 
-def _change_axis(axes: Axes, gained: Sequence[PlayRange]) -> None:
+def _change_axis(axes: Axes, gained: Sequence[Interval]) -> None:
     most = max(0.05, *(min(MOST_SHOWN, max(abs(each.low), abs(each.high))) for each in gained))
     axes.set_xlim(-1.1 * most, 1.1 * most)
     axes.set_ylim(-len(gained) + 0.4, 0.6)

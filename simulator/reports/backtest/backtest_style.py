@@ -19,7 +19,8 @@ p{{margin:.4rem 0;max-width:46rem}}
 .verdict p{{font-size:1.2rem;max-width:60rem;margin:.35rem 0 0}}
 .verdict p.details{{font-size:.95rem}} .details:empty{{display:none}}
 .turn-on{{--tone:var(--good)}} .observe{{--tone:var(--careful)}}
-.not-worth-it{{--tone:var(--bad)}} .too-little-data{{--tone:var(--quiet)}}
+.not-worth-it{{--tone:var(--bad)}} .indication{{--tone:var(--careful)}}
+.too-little-data{{--tone:var(--quiet)}}
 .numbers{{display:grid;grid-template-columns:repeat(3,1fr);gap:1rem;margin:1rem 0 0}}
 .numbers div{{background:var(--panel);border-radius:.6rem;padding:.8rem 1rem}}
 .numbers span{{display:block}}

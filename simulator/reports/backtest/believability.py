@@ -14,8 +14,11 @@ from simulator.reports.words import duration
 SLACK = 300.0
 """Seconds; waits that differ by less are the same to everybody."""
 
-GOOD, ROUGH = 1.5, 2.5
-"""Factors by which means and 90th percentiles may miss for a good and for a rough model."""
+GOOD, ROUGH = 1.5, 2.0
+"""Factors by which means and 90th percentiles may miss for a good and for a rough model.
+
+Beyond the second one a verdict is an indication only.
+"""
 
 
 class Quality(StrEnum):
@@ -63,6 +66,35 @@ class Believability:
         if factor <= GOOD:
             return Quality.GOOD
         return Quality.ROUGH if factor <= ROUGH else Quality.POOR
+
+    @property
+    def factor(self) -> float:
+        """Factor between the mean waits, beyond ``SLACK``; at least 1."""
+        return _factor(self.simulated_mean, self.logged_mean)
+
+    @property
+    def near_months(self) -> tuple[int, int]:
+        """Number of months whose mean waits differ by at most ``ROUGH``, and number of months."""
+        months = np.array([self.logged_by_month, self.simulated_by_month]).T
+        known = months[np.isfinite(months).all(axis=1)].tolist()
+        near = [_factor(one, other) <= ROUGH for one, other in known]
+        return sum(near), len(near)
+
+    def headline(self) -> str:
+        """Short sentence on the waits of today, simulated and in the log."""
+        if self.quality is Quality.UNKNOWN:
+            return "The log does not say how long jobs waited, so the model cannot be checked."
+        near, months = self.near_months
+        by_month = (
+            f", and in {near} of {months} months they are within a factor of {ROUGH:g} of the log's"
+            if months
+            else ""
+        )
+        fit = {Quality.GOOD: "good", Quality.ROUGH: "rough", Quality.POOR: "poor"}[self.quality]
+        return (
+            f"The model is {fit}: simulated today, jobs wait {duration(self.simulated_mean)} where "
+            f"the log says {duration(self.logged_mean)}{by_month}."
+        )
 
     def sentence(self) -> str:
         """Sentence on the quality, with the figures."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.measures import Flags, mean_absolute_error, underestimation_rate
-from simulator.reports.backtest.site import BacktestSite, Grouping
+from simulator.reports.backtest.site import BY_REQUEST, BacktestSite, Grouping
 from simulator.reports.backtest.site_files import SiteFiles, give_back_what_is_dropped
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, JobEstimates
 from simulator.scheduling.measures import (
@@ -38,6 +38,9 @@ FULL_LOOP_JOBS = 100_000
 JOBS_WORTH_A_PROCESS = 400_000
 """A process of its own takes seconds to begin; fewer jobs to play in all are played in this one."""
 
+FIRST_METHOD = 2
+"""Place of the method in force among the sources of estimates."""
+
 QUANTILES = np.linspace(0, 1, 401)
 
 Values = NDArray[np.float64]
@@ -49,6 +52,7 @@ class GroupMeans(NamedTuple):
     jobs: Integers
     wait: Values
     bounded_slowdown: Values
+    error: Values
 
 
 class Waits(NamedTuple):
@@ -127,7 +131,9 @@ def play(site: BacktestSite, task: Task, directory: Path | None = None) -> Play:
     if task.repetition:
         trace = shaken(trace, SHAKE_SECONDS, task.repetition)
     workloads = [workload for workload in site.workloads(trace) if len(workload)]
-    schedules = simulate_together(workloads, site.semantics, _estimates(site, task, directory))
+    schedules = simulate_together(
+        workloads, site.rules_of(task.estimates), _estimates(site, task, directory)
+    )
     if directory and not task.repetition:
         _keep(site, schedules, _kept_file(directory, task))
     return _play_of(site, task, schedules)
@@ -135,7 +141,7 @@ def play(site: BacktestSite, task: Task, directory: Path | None = None) -> Play:
 
 def _estimates(site: BacktestSite, task: Task, directory: Path | None) -> Estimates:
     if not (task.reuses and task.repetition and directory):
-        return Estimates.named(task.estimates)
+        return Estimates.named(REQUESTED if task.estimates == BY_REQUEST else task.estimates)
     log = np.load(_kept_file(directory, task), mmap_mode="r")
 
     def logged_estimates(workload: Workload) -> JobEstimates:
@@ -162,6 +168,7 @@ def _play_of(site: BacktestSite, task: Task, schedules: Sequence[Schedule]) -> P
     runtime = np.concatenate([workload.runtime for workload in workloads])
     estimate = np.concatenate([schedule.estimate for schedule in schedules])
     slowdowns = bounded_slowdown(waits, runtime)
+    errors = np.abs(estimate - runtime)
     places = site.places(workloads)
     work = sum(float(np.sum(each.processors * each.runtime)) * _cores(each) for each in workloads)
     return Play(
@@ -182,7 +189,9 @@ def _play_of(site: BacktestSite, task: Task, schedules: Sequence[Schedule]) -> P
         wait_quantiles=np.quantile(waits, QUANTILES),
         where_logged=_where_logged(site, workloads, waits),
         estimate_quantiles=np.quantile(estimate, QUANTILES),
-        groups={each.kind: _means(each, places, waits, slowdowns) for each in site.groupings},
+        groups={
+            each.kind: _means(each, places, (waits, slowdowns, errors)) for each in site.groupings
+        },
     )
 
 
@@ -230,15 +239,11 @@ def _room(schedule: Schedule) -> float:
     return span * workload.processors_of_machine * _cores(workload)
 
 
-def _means(each: Grouping, places: Integers, waits: Integers, slowdowns: Values) -> GroupMeans:
+def _means(each: Grouping, places: Integers, measures: Sequence[NDArray[Any]]) -> GroupMeans:
     codes, count = each.codes[places], len(each.names)
     jobs = np.bincount(codes, minlength=count)
     shares = np.where(jobs > 0, jobs, np.nan)
-    return GroupMeans(
-        jobs,
-        np.bincount(codes, waits, count) / shares,
-        np.bincount(codes, slowdowns, count) / shares,
-    )
+    return GroupMeans(jobs, *(np.bincount(codes, column, count) / shares for column in measures))
 
 
 Plays = Mapping[str, Sequence[Play]]
@@ -253,7 +258,9 @@ def play_all(
     processes: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Plays:
-    """Play requests, every method and the exact runtimes; each ``shakes`` times more, shaken.
+    """Play requests under both orders, every method, and exact runtimes.
+
+    Each is played ``shakes`` times more, shaken.
 
     Args:
         files: the site.
@@ -262,11 +269,11 @@ def play_all(
         processes: number of processes; None takes all cores where it is worth it.
         progress: called with the number of plays that have just ended.
     """
-    names = (REQUESTED, *methods, EXACT)
+    names = (REQUESTED, BY_REQUEST, *methods, EXACT)
     jobs = len(files.mapped().trace)
     keep = jobs > FULL_LOOP_JOBS and shakes > 0
     tasks = [
-        Task(number, name, repetition, keep and name not in {REQUESTED, EXACT})
+        Task(number, name, repetition, keep and name not in {REQUESTED, BY_REQUEST, EXACT})
         for repetition in range(shakes + 1)
         for number, name in enumerate(names)
     ]
@@ -303,7 +310,14 @@ def _as_they_end(
     ready = [task for task in tasks if not (task.reuses and task.repetition)]
     # Methods take longest: first the one in force, whose rounds take minutes, then from the last in
     # the list, which are slower than those before them.
-    ready.sort(key=lambda task: (not task.reuses, task.repetition, task.number != 1, -task.number))
+    ready.sort(
+        key=lambda task: (
+            not task.reuses,
+            task.repetition,
+            task.number != FIRST_METHOD,
+            -task.number,
+        )
+    )
     under_way = {submit(task): task for task in ready}
     while under_way:
         ended, _ = wait(under_way, return_when=FIRST_COMPLETED)

@@ -3,8 +3,10 @@
 from textwrap import fill
 
 from simulator.reports.backtest import gains
-from simulator.reports.backtest.gains import PlayRange
-from simulator.reports.backtest.verdict import HEADLINES, Backtest, judge, remarks
+from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.remarks import remarks
+from simulator.reports.backtest.site import BY_REQUEST
+from simulator.reports.backtest.verdict import HEADLINES, Backtest, judge
 from simulator.reports.tables import text_table
 from simulator.reports.words import changes, counted, duration, share
 from simulator.scheduling.estimates import EXACT, REQUESTED
@@ -16,14 +18,16 @@ def text_of(tested: Backtest) -> str:
     """The verdict, the methods and what else there is to say."""
     judged = judge(tested)
     verdict = fill(f"{HEADLINES[judged.verdict]}. {judged.sentence}", WIDTH)
-    if judged.details:
-        verdict += f"\n\n{fill(judged.details, WIDTH)}"
+    for text in (tested.believed.headline(), judged.details):
+        if text and text not in judged.sentence:
+            verdict += f"\n\n{fill(text, WIDTH)}"
     heads = ("method", "wait", "change", "slowdown", "change", "short")
-    names = (REQUESTED, *tested.methods, EXACT)
+    names = (REQUESTED, BY_REQUEST, *tested.methods, EXACT)
     rows = [_row(tested, name) for name in names]
     legend = (
-        "Mean wait and bounded slowdown; change against today's requests, lowest to highest of "
-        f"{counted(tested.repetitions, 'play')}; short: jobs that run longer than predicted. * "
+        f"Mean wait and bounded slowdown; change against today's requests, {gains.COVERAGE:.0%} "
+        f"interval over {counted(tested.repetitions, 'play')} and {counted(tested.weeks, 'week')}; "
+        "by-request: the queue ordered by requests; short: jobs that run longer than predicted. * "
         "would be in force."
     )
     sentences = "\n".join(
@@ -41,9 +45,9 @@ def _row(tested: Backtest, name: str) -> tuple[str, ...]:
         _range(tested.wait_gain(name), name),
         f"{gains.of(plays, lambda play: play.bounded_slowdown).mean:,.1f}",
         _range(tested.slowdown_gain(name), name),
-        "" if name == REQUESTED else share(plays[0].underestimation_rate),
+        "" if name in {REQUESTED, BY_REQUEST} else share(plays[0].underestimation_rate),
     )
 
 
-def _range(gained: PlayRange, name: str) -> str:
+def _range(gained: Interval, name: str) -> str:
     return "" if name == REQUESTED else changes(-gained.high, -gained.low, to="..")

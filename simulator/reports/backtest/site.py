@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.scheduling.estimates import REQUESTED
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload, prepare
 from simulator.traces.partitions import OTHER_QUEUES, Partition
@@ -17,6 +18,25 @@ Codes = NDArray[np.int32]
 
 NO_MACHINE = -1
 """The machine of a job whose queue belongs to no partition."""
+
+BY_REQUEST = "by-request"
+"""Requests again, under the rules that order the queue by them."""
+
+YEAR = 365.25 * 86400
+
+WEEKS = "weeks"
+"""The kind of groups that gains are resampled by; no table lists them."""
+
+WEEK = 7 * 86400
+
+LENGTHS: Mapping[str, float] = {
+    "up to 1 h": 3600,
+    "1 to 4 h": 4 * 3600,
+    "4 to 12 h": 12 * 3600,
+    "12 to 24 h": 24 * 3600,
+    "more than 24 h": np.inf,
+}
+"""Classes of requested walltimes, and the longest request of each."""
 
 SIZES = (1, 2, 5, 17, 65, 257, 1025, 4097)
 """The least processors of each class of job sizes."""
@@ -43,7 +63,9 @@ class BacktestSite:
 
     Attributes:
         trace: the log as it was read.
-        semantics: the rules of the site's scheduler.
+        semantics: the rules of the site's scheduler today.
+        by_request: the same, the queue ordered by requested walltimes.
+        handed_over: the rules with predictions. None: today's rules, and so for ``by_request``.
         processors: size of the machine; None takes it from the log's header.
         cores_per_node: if given, jobs take whole nodes with this many cores.
         partitions: machines of their own; empty if all jobs share one machine.
@@ -53,11 +75,23 @@ class BacktestSite:
 
     trace: Trace
     semantics: Semantics
+    by_request: Semantics | None = None
+    handed_over: Semantics | None = None
     processors: int | None = None
     cores_per_node: int | None = None
     partitions: Sequence[Partition] = ()
     machine_of_line: Codes = field(default_factory=lambda: np.zeros(0, np.int32))
     groupings: Sequence[Grouping] = ()
+
+    def rules_of(self, estimates: str) -> Semantics:
+        """Return the rules under which a source of estimates is played."""
+        rules = {REQUESTED: self.semantics, BY_REQUEST: self.by_request}
+        return rules.get(estimates, self.handed_over) or self.semantics
+
+    @property
+    def years(self) -> float:
+        """Time from the first submission to the last end, in years."""
+        return float(self.trace.end.max() - self.trace.submit.min()) / YEAR
 
     def workloads(self, trace: Trace | None = None) -> list[Workload]:
         """The jobs of each machine, for the log itself or for a shaken copy of it."""
@@ -131,7 +165,7 @@ def groupings_of(
     accounts: Mapping[int, str],
     accounts_of_jobs: Integers | None = None,
 ) -> list[Grouping]:
-    """The groups of a log: users, accounts, queues, job sizes and months.
+    """The groups of a log: users, accounts, queues, sizes, lengths, months, weeks.
 
     Args:
         trace: the log.
@@ -144,7 +178,8 @@ def groupings_of(
     numbered = (("users", trace.user, users), ("accounts", account, accounts),
                 ("queues", trace.queue, queues))  # fmt: skip
     found = [_numbered(*each) for each in numbered]
-    return [each for each in (*found, _sizes(trace), _months(trace)) if len(each.names) > 1]
+    found += [_sizes(trace), _lengths(trace), _months(trace), _weeks(trace)]
+    return [each for each in found if len(each.names) > 1]
 
 
 def _numbered(kind: str, column: Integers, names: Mapping[int, str]) -> Grouping:
@@ -171,6 +206,20 @@ def _size_name(number: int) -> str:
         return f"{least:,} or more"
     most = SIZES[number + 1] - 1
     return "1" if most == 1 else f"{least:,} to {most:,}"
+
+
+def _lengths(trace: Trace) -> Grouping:
+    classes = np.searchsorted(np.array(list(LENGTHS.values())), trace.requested_time)
+    used, codes = np.unique(classes, return_inverse=True)
+    names = list(LENGTHS)
+    return Grouping("requests", [names[each] for each in used.tolist()], codes.astype(np.int32))
+
+
+def _weeks(trace: Trace) -> Grouping:
+    """Weeks of submission since the first one."""
+    submit = trace.submit - trace.submit.min() if len(trace) else trace.submit
+    numbers, codes = np.unique(submit // WEEK, return_inverse=True)
+    return Grouping(WEEKS, [f"week {int(each) + 1}" for each in numbers], codes.astype(np.int32))
 
 
 def _months(trace: Trace) -> Grouping:

@@ -12,7 +12,7 @@ from simulator.reports.backtest.site import BacktestSite
 from simulator.reports.words import counted, duration, share
 from simulator.scheduling.workload import Workload
 
-BacktestVerdict = Literal["turn-on", "observe", "not-worth-it", "too-little-data"]
+BacktestVerdict = Literal["turn-on", "observe", "not-worth-it", "indication", "too-little-data"]
 
 FEWEST_JOBS = 300
 """Fewer jobs say nothing about a schedule."""

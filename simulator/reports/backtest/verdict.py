@@ -1,35 +1,42 @@
-"""The verdict: turn on, observe only, not worth it here, or too little data; with the reason.
+"""The verdict: turn on, observe only, not worth it here, indication only, or too little data.
 
 The verdict is about the method and the profile that would be in force, never about what won in
-hindsight.
+hindsight. The believability of the simulation and the harm to single jobs are parts of the rule.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from simulator.reports.backtest import gains
 from simulator.reports.backtest.believability import Believability, Quality, compare
-from simulator.reports.backtest.gains import MATERIAL, PlayRange
+from simulator.reports.backtest.gains import FEWEST_WEEKS, MATERIAL, Interval
+from simulator.reports.backtest.harm import Harm, harm_of
 from simulator.reports.backtest.repetitions import Play, Plays
-from simulator.reports.backtest.site import BacktestSite
+from simulator.reports.backtest.site import BY_REQUEST, BacktestSite
 from simulator.reports.backtest.special_logs import BacktestVerdict, SpecialLog, unusual
 from simulator.reports.backtest.winners import GroupChanges, changes_of
-from simulator.reports.words import change, duration, less_or_more, one_in, share, told_apart
+from simulator.reports.words import (
+    change,
+    counted,
+    less_or_more,
+    listed,
+    share,
+    told_apart,
+)
 from simulator.scheduling.estimates import EXACT, REQUESTED
+from simulator.scheduling.semantics import HAND_OVERS
 from simulator.scheduling.workload import Workload
 from simulator.traces.shake import FEWEST_REPETITIONS
-
-LONGER_LONGEST = 1.5
-"""The longest wait may grow by this factor; beyond it the page warns."""
 
 HEADLINES: Mapping[BacktestVerdict, str] = {
     "turn-on": "Turn it on",
     "observe": "Observe only",
     "not-worth-it": "Not worth it here",
+    "indication": "Indication only",
     "too-little-data": "Too little data",
 }
 
@@ -41,11 +48,13 @@ class Judged(NamedTuple):
         verdict: one of ``HEADLINES``.
         sentence: why, in one sentence.
         details: the figures behind it, and what limits them.
+        harm: whether a bound on harm is exceeded.
     """
 
     verdict: BacktestVerdict
     sentence: str
     details: str = ""
+    harm: bool = False
 
     @property
     def reason(self) -> str:
@@ -61,10 +70,12 @@ class Backtest:
         site: the site.
         plays: the plays of each source of estimates.
         in_force: the method that would be in force, as it is called in ``plays``.
-        profile: where its predictions would act.
+        profile: what would be handed over, and where it would act.
+        scheduler: the site's scheduler, as it was named.
         believed: how good a model of the machine this is.
         special: what is unusual about the log.
         changes: who gains and who loses.
+        harm: the jobs that would pay.
         counts: number of jobs that each rule changed or left out.
     """
 
@@ -75,7 +86,10 @@ class Backtest:
     believed: Believability
     special: Sequence[SpecialLog]
     changes: Sequence[GroupChanges]
+    harm: Harm
     counts: Mapping[str, int]
+    scheduler: str = "easy"
+    _gains: dict[tuple[str, str, str], Interval] = field(default_factory=dict, repr=False)
 
     @property
     def today(self) -> Sequence[Play]:
@@ -90,7 +104,8 @@ class Backtest:
     @property
     def methods(self) -> Sequence[str]:
         """The methods, what would be in force first."""
-        others = [name for name in self.plays if name not in {REQUESTED, EXACT, self.in_force}]
+        known = {REQUESTED, BY_REQUEST, EXACT, self.in_force}
+        others = [name for name in self.plays if name not in known]
         return [self.in_force, *others]
 
     @property
@@ -103,19 +118,59 @@ class Backtest:
         """Number of plays with each source of estimates."""
         return len(self.today)
 
-    def wait_gain(self, name: str) -> PlayRange:
-        """Relative decrease of the wait against the requests."""
-        return gains.gain(self.today, self.plays[name], lambda play: play.wait)
+    @property
+    def by_request(self) -> Sequence[Play]:
+        """Plays by requests, the queue ordered by them."""
+        return self.plays[BY_REQUEST]
 
-    def slowdown_gain(self, name: str) -> PlayRange:
-        """Relative decrease of the bounded slowdown against the requests."""
-        return gains.gain(self.today, self.plays[name], lambda play: play.bounded_slowdown)
+    @property
+    def orders_queue(self) -> bool:
+        """Whether predictions order the queue."""
+        return self.profile in HAND_OVERS
+
+    @property
+    def weeks(self) -> int:
+        """Number of weeks of load."""
+        return len(gains.weeks_of_load(self.today[0]))
+
+    def wait_gain(self, name: str, than: str = REQUESTED) -> Interval:
+        """Relative decrease of the wait against another source of estimates."""
+        return self._gain(name, than, "wait")
+
+    def slowdown_gain(self, name: str, than: str = REQUESTED) -> Interval:
+        """Relative decrease of the bounded slowdown against another source of estimates."""
+        return self._gain(name, than, "bounded_slowdown")
+
+    def _gain(self, name: str, than: str, measure: gains.Measure) -> Interval:
+        key = name, than, measure
+        if key not in self._gains:
+            self._gains[key] = gains.resampled_gain(self.plays[than], self.plays[name], measure)
+        return self._gains[key]
+
+    @property
+    def idle_hours_a_year(self) -> float:
+        """Processor-hours a year that would no longer be idle while jobs wait."""
+        saved = gains.of(self.today, _idle).mean - gains.of(self.predicted, _idle).mean
+        return saved / 3600 / max(self.site.years, 1 / 365.25)
+
+    @property
+    def waited_hours_a_year(self) -> float:
+        """Hours a year that jobs would wait less, in all."""
+        saved = gains.mean_wait(self.today) - gains.mean_wait(self.predicted)
+        return saved * self.today[0].jobs / 3600 / max(self.site.years, 1 / 365.25)
 
 
-def backtest_of(site: BacktestSite, plays: Plays, in_force: str, profile: str) -> Backtest:
+def _idle(play: Play) -> float:
+    return play.idle
+
+
+def backtest_of(
+    site: BacktestSite, plays: Plays, in_force: str, *, profile: str, scheduler: str
+) -> Backtest:
     """Put together what the plays of a site show."""
     today = plays[REQUESTED]
     believed = compare(site, today[0])
+    changes = list(changes_of(site.groupings, today, plays[in_force]))
     return Backtest(
         site=site,
         plays=plays,
@@ -123,7 +178,9 @@ def backtest_of(site: BacktestSite, plays: Plays, in_force: str, profile: str) -
         profile=profile,
         believed=believed,
         special=unusual(site, today, believed),
-        changes=list(changes_of(site.groupings, today, plays[in_force])),
+        changes=changes,
+        harm=harm_of(today, plays[in_force], changes),
+        scheduler=scheduler,
         counts=counts_of(site.workloads(), len(site.trace)),
     )
 
@@ -144,27 +201,67 @@ def judge(tested: Backtest) -> Judged:
     decided = next((each for each in tested.special if each.verdict), None)
     if decided is not None and decided.verdict is not None:
         return Judged(decided.verdict, decided.sentence)
-    wait, slowdown = tested.wait_gain(tested.in_force), tested.slowdown_gain(tested.in_force)
-    verdict, sentence = _of_gains(tested.in_force, wait, slowdown, tested.repetitions)
-    figures = _figures(tested, wait, slowdown)
-    careful: BacktestVerdict = "observe" if verdict == "turn-on" else verdict
-    if tested.believed.quality is Quality.POOR and tested.repetitions >= FEWEST_REPETITIONS:
-        return Judged(
-            careful,
-            "The simulation is a poor model of this machine, so its figures are a hint and no "
-            f"promise: {sentence[:1].lower()}{sentence[1:]}",
-            " ".join(
-                [figures, tested.believed.comparison(), *(each.sentence for each in tested.special)]
-            ),
+    if tested.weeks < FEWEST_WEEKS:
+        return Judged("too-little-data", _few_weeks(tested.weeks), _figures(tested))
+    judged = _limited(tested, _of_columns(tested))
+    doubt = doubt_of(tested)
+    if doubt:
+        sentence = (
+            f"{doubt} As far as that goes: {judged.sentence[:1].lower()}{judged.sentence[1:]}"
         )
-    if tested.special:
-        first, *others = (each.sentence for each in tested.special)
-        return Judged(careful, first, " ".join([*others, sentence, figures]))
-    return Judged(verdict, sentence, figures)
+        return judged._replace(verdict="indication", sentence=sentence)
+    return judged
+
+
+def _few_weeks(weeks: int) -> str:
+    return (
+        f"The log has {counted(weeks, 'week')} of load; at least {FEWEST_WEEKS} are needed to tell "
+        "a gain from the luck of a month."
+    )
+
+
+def doubt_of(tested: Backtest) -> str:
+    """Return why the simulation is no more than an indication; empty if it is more."""
+    if tested.scheduler == "pbs":
+        return "There is no twin of PBS: it was played by EASY backfilling."
+    if tested.believed.quality in {Quality.POOR, Quality.UNKNOWN}:
+        return tested.believed.headline()
+    return ""
+
+
+def _of_columns(tested: Backtest) -> Judged:
+    """The verdict by today, the order by requests, and predictions."""
+    name = tested.in_force
+    verdict, sentence = _of_gains(
+        name, tested.wait_gain(name), tested.slowdown_gain(name), tested.repetitions
+    )
+    details = f"{_figures(tested)} {_beside_requests(tested)}"
+    beyond = tested.wait_gain(name, BY_REQUEST), tested.slowdown_gain(name, BY_REQUEST)
+    if verdict == "turn-on" and not any(each.is_gain for each in beyond):
+        verdict = "observe"
+        sentence = (
+            f"With {name} jobs would be better off than today, but no better than in a queue that "
+            "is ordered by requests, which needs no prediction."
+        )
+    return Judged(verdict, sentence, details)
+
+
+def _limited(tested: Backtest, judged: Judged) -> Judged:
+    """The verdict within the bounds on harm, and with what is unusual about the log."""
+    reasons = tested.harm.reasons
+    if reasons and judged.verdict in {"turn-on", "observe"}:
+        sentence = f"{judged.sentence} But {listed(reasons)}."
+        judged = Judged("observe", sentence, judged.details, harm=True)
+    if not tested.special:
+        return judged
+    careful: BacktestVerdict = "observe" if judged.verdict == "turn-on" else judged.verdict
+    first, *others = (each.sentence for each in tested.special)
+    details = " ".join([*others, judged.sentence, judged.details])
+    return Judged(careful, first, details, judged.harm)
 
 
 def _of_gains(
-    name: str, wait: PlayRange, slowdown: PlayRange, repetitions: int
+    name: str, wait: Interval, slowdown: Interval, repetitions: int
 ) -> tuple[BacktestVerdict, str]:
     """The verdict by the gains alone, and the reason."""
     if repetitions < FEWEST_REPETITIONS:
@@ -182,24 +279,24 @@ def _of_gains(
     return "observe", f"What {name} would change is no more than chance on this log."
 
 
-def _gained(name: str, wait: PlayRange, slowdown: PlayRange) -> str:
+def _gained(name: str, wait: Interval, slowdown: Interval) -> str:
     if wait.is_gain and slowdown.is_gain:
-        return f"With {name}, jobs would wait less and be slowed down less, in every repetition."
+        return f"With {name}, jobs would wait less and be slowed down less, in nearly all samples."
     better, rest = _decided(wait, slowdown, by_wait=wait.is_gain)
-    return f"With {name} {better} would get smaller in every repetition, and {rest}."
+    return f"With {name} {better} would get smaller in nearly all samples, and {rest}."
 
 
-def _lost(name: str, wait: PlayRange, slowdown: PlayRange) -> str:
+def _lost(name: str, wait: Interval, slowdown: Interval) -> str:
     if wait.is_loss and slowdown.is_loss:
         return f"Jobs would be worse off with {name} than with today's requests."
     worse, rest = _decided(wait, slowdown, by_wait=wait.is_loss)
     return (
-        f"Jobs would be worse off with {name}: {worse} would get larger in every repetition, and "
+        f"Jobs would be worse off with {name}: {worse} would get larger in nearly all samples, and "
         f"{rest}."
     )
 
 
-def _decided(wait: PlayRange, slowdown: PlayRange, *, by_wait: bool) -> tuple[str, str]:
+def _decided(wait: Interval, slowdown: Interval, *, by_wait: bool) -> tuple[str, str]:
     """Name of the deciding measure, and a phrase on the other, which neither gains nor loses."""
     which, other, rest = (
         ("waits", "slowdowns", slowdown) if by_wait else ("slowdowns", "waits", wait)
@@ -208,100 +305,43 @@ def _decided(wait: PlayRange, slowdown: PlayRange, *, by_wait: bool) -> tuple[st
     return which, f"{other} would {way}"
 
 
-def _figures(tested: Backtest, wait: PlayRange, slowdown: PlayRange) -> str:
-    """The gains in one sentence."""
-    before = gains.of(tested.today, lambda play: play.wait)
-    after = gains.of(tested.predicted, lambda play: play.wait)
-    now, then = told_apart(before.mean, after.mean)
+def _figures(tested: Backtest) -> str:
+    """The gains, and the months in which there are some."""
+    wait, slowdown = tested.wait_gain(tested.in_force), tested.slowdown_gain(tested.in_force)
+    before, after = gains.mean_wait(tested.today), gains.mean_wait(tested.predicted)
+    now, then = told_apart(before, after)
+    months, of_months = gains.months_gained(tested.today, tested.predicted)
     return (
         f"With {tested.in_force}, jobs would wait {then} on average instead of {now}: "
-        f"{less_or_more(wait.mean)} today ({_between(wait)}). The "
-        f"slowdown would be {_smaller_or_larger(slowdown.mean)} ({_between(slowdown)})."
+        f"{less_or_more(wait.mean)} today ({_between(wait)}), and less in {months} of "
+        f"{counted(of_months, 'month')}. The slowdown would be "
+        f"{_smaller_or_larger(slowdown.mean)} ({_between(slowdown)})."
     )
 
 
-def _between(gained: PlayRange) -> str:
+def _beside_requests(tested: Backtest) -> str:
+    """The order by requests against today, and predictions against that."""
+    ordered = tested.wait_gain(BY_REQUEST)
+    beyond = tested.wait_gain(tested.in_force, BY_REQUEST)
+    slowdown = tested.slowdown_gain(tested.in_force, BY_REQUEST)
+    return (
+        f"A queue ordered by requests would make jobs wait {less_or_more(ordered.mean)} today "
+        f"({_between(ordered)}); with predictions they would wait {less_or_more(beyond.mean)} that "
+        f"({_between(beyond)}), and be slowed down {less_or_more(slowdown.mean)} that "
+        f"({_between(slowdown)})."
+    )
+
+
+def _between(gained: Interval) -> str:
     """The interval, the lower gain first."""
     low, high = change(-gained.high), change(-gained.low)
-    return f"{low} in all repetitions" if low == high else f"{low} to {high} in the repetitions"
+    return low if low == high else f"{low} to {high}"
 
 
 def _smaller_or_larger(gained: float) -> str:
     if abs(gained) < 0.0005:
         return "the same"
     return f"{share(abs(gained))} {'smaller' if gained > 0 else 'larger'}"
-
-
-def remarks(tested: Backtest) -> list[str]:
-    """Sentences that stand beside the verdict."""
-    found = []
-    requested, predicted = tested.today[0], tested.predicted[0]
-    found.append(
-        f"Users' requests miss the run time by {duration(requested.error)} on average; predictions "
-        f"of {tested.in_force} would miss it by {duration(predicted.error)}."
-    )
-    found.append(
-        f"{one_in(predicted.underestimation_rate).capitalize()} would run longer than predicted. "
-        "Nothing happens to a job that does: it may still run as long as its user asked."
-        if predicted.underestimation_rate
-        else "No job would run longer than predicted."
-    )
-    longest = [float(np.max([play.longest_wait for play in each])) for each in
-               (tested.today, tested.predicted)]  # fmt: skip
-    if longest[1] > LONGER_LONGEST * longest[0]:
-        found.append(
-            f"The longest wait in all plays would grow from {duration(longest[0])} to "
-            f"{duration(longest[1])}: some job pays for the others."
-        )
-    if _beats_exact(tested):
-        found.append(
-            "A method may even beat exactly known run times: which small job slips into which gap "
-            "is chance, and the scheduler's rules are not the best use of perfect knowledge."
-        )
-    return found
-
-
-def _beats_exact(tested: Backtest) -> bool:
-    exact = tested.wait_gain(EXACT).mean
-    return any(tested.wait_gain(name).mean > exact + MATERIAL for name in tested.methods)
-
-
-def as_document(tested: Backtest) -> dict[str, Any]:
-    """The verdict for machines, schema 1; durations are seconds, times are Unix seconds."""
-    judged = judge(tested)
-    begin, end = dates(tested)
-    requested = {
-        "wait": _record(gains.of(tested.today, lambda play: play.wait)),
-        "bounded_slowdown": _record(gains.of(tested.today, lambda play: play.bounded_slowdown)),
-        "underestimation_rate": outran_request(tested),
-    }
-    return {
-        "schema": 1,
-        "verdict": judged.verdict,
-        "reason": judged.reason,
-        "in_force": {"method": tested.in_force, "profile": tested.profile},
-        "methods": [_method(tested, name) for name in tested.methods],
-        "requested": requested,
-        "jobs": tested.today[0].jobs,
-        "users": users_of(tested),
-        "from": begin,
-        "to": end,
-    }
-
-
-def _method(tested: Backtest, name: str) -> dict[str, Any]:
-    plays = tested.plays[name]
-    return {
-        "method": name,
-        "profile": tested.profile,
-        "wait": _record(gains.of(plays, lambda play: play.wait)),
-        "bounded_slowdown": _record(gains.of(plays, lambda play: play.bounded_slowdown)),
-        "underestimation_rate": plays[0].underestimation_rate,
-    }
-
-
-def _record(interval: PlayRange) -> dict[str, float]:
-    return {"mean": interval.mean, "low": interval.low, "high": interval.high}
 
 
 def outran_request(tested: Backtest) -> float:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.reports.backtest.gains import PlayRange
+from simulator.reports.backtest.gains import Interval
 from simulator.reports.backtest.repetitions import Play
-from simulator.reports.backtest.site import Grouping
+from simulator.reports.backtest.site import WEEKS, Grouping
 
 FEWEST_JOBS = 10
 """Groups with fewer jobs are left out: their average would mean nothing."""
@@ -29,7 +29,7 @@ class GroupChange:
     jobs: int
     today: float
     predicted: float
-    saved: PlayRange
+    saved: Interval
 
     @property
     def hours(self) -> float:
@@ -86,6 +86,8 @@ def changes_of(
 ) -> Iterator[GroupChanges]:
     """The changes of each kind of group that has more than one group with enough jobs."""
     for grouping in groupings:
+        if grouping.kind == WEEKS:
+            continue
         found = GroupChanges(grouping.kind, list(_changes(grouping, today, plays)))
         if len(found.changes) > 1:
             yield found
@@ -107,5 +109,5 @@ def _changes(
             jobs=int(jobs[number]),
             today=float(np.nanmean(before[:, number])),
             predicted=float(np.nanmean(after[:, number])),
-            saved=PlayRange.of(waits.tolist()),
+            saved=Interval.of(waits.tolist()),
         )

@@ -17,7 +17,7 @@ from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
-from simulator.scheduling.semantics import EVENT_ORDERS, PROFILES, SLURM
+from simulator.scheduling.semantics import EVENT_ORDERS, HAND_OVERS, PROFILES, SLURM
 from simulator.scheduling.workload import OVERRUNS
 
 pytestmark = pytest.mark.cold
@@ -51,7 +51,7 @@ def offered(line: str) -> set[str]:
         (values.COMPRESSIONS, COMPRESSIONS),
         (values.PINNED, PINNED),
         (values.CORRECTIONS, CORRECTION_NUMBERS),
-        (values.ADJUSTMENTS, PROFILES),
+        (values.ADJUSTMENTS, {**PROFILES, **HAND_OVERS}),
         (values.OVERRUNS, OVERRUNS),
         (values.FORMATS, FORMATS),
         (values.SEARCHES, get_args(Search)),

@@ -68,6 +68,7 @@ def test_no_extra_is_needed_by_what_serving_installs():
         ("check-config",),
         ("replay", TRACE, "--limit", "20", "--in-process", "-m", "last-two"),
         ("simulate", TRACE, "--limit", "20"),
+        ("backtest", TRACE, "--limit", "20", "-m", "last-two", "--shake", "0"),
     ],
     ids=lambda command: command[0],
 )
@@ -79,7 +80,7 @@ def test_what_draws_nothing_works_without_extras(command, tmp_path):
 @pytest.mark.parametrize(
     ("command", "extra"),
     [
-        (("backtest", TRACE), "reports"),
+        (("backtest", TRACE, "-o", "page.html"), "reports"),
         (("replay", TRACE, "--report", "r"), "reports"),
         (("simulate", TRACE, "--report", "r"), "reports"),
         (("experiment", "calibration", TRACE), "reports"),

@@ -41,26 +41,37 @@ def test_the_text_fits_eighty_columns(walltimed, log):
     assert re.search(r"^auto \*", out, re.MULTILINE)
 
 
-def test_json_has_schema_1(walltimed, log):
+def test_json_has_schema_2(walltimed, log):
     arguments = ("-m", "last-two", "-m", "max-usage", "--shake", 3, "--json")
     code, out, _ = walltimed("backtest", log, *arguments)
     assert code == 0
     document = json.loads(out)
     assert list(document) == [
-        "schema", "verdict", "reason", "in_force", "methods", "requested", "jobs", "users",
-        "from", "to",
+        "schema", "verdict", "reason", "scheduler", "in_force", "believability", "today",
+        "ordered_by_request", "methods", "exact", "sampling", "harm", "a_year",
+        "weeks_until_predictions_are_good", "first_week", "jobs", "users", "from_unix_seconds",
+        "to_unix_seconds",
     ]  # fmt: skip
-    assert document["schema"] == 1
-    assert document["verdict"] in {"turn-on", "observe", "not-worth-it", "too-little-data"}
+    assert document["schema"] == 2
+    assert document["verdict"] in {
+        "turn-on",
+        "observe",
+        "not-worth-it",
+        "indication",
+        "too-little-data",
+    }
     assert document["in_force"] == {"method": "auto", "profile": "regular"}
     assert [each["method"] for each in document["methods"]] == ["auto", "last-two", "max-usage"]
     for each in document["methods"]:
         assert list(each) == [
-            "method", "profile", "wait", "bounded_slowdown", "underestimation_rate",
+            "method", "wait_seconds", "longest_wait_seconds", "bounded_slowdown",
+            "mean_error_seconds", "underestimation_rate", "idle_processor_hours", "change",
+            "change_beyond_order_by_request",
         ]  # fmt: skip
-        assert each["wait"]["low"] <= each["wait"]["mean"] <= each["wait"]["high"]
+        wait = each["wait_seconds"]
+        assert wait["low"] <= wait["mean"] <= wait["high"]
     assert document["jobs"] == 400
-    assert document["from"] < document["to"]
+    assert document["from_unix_seconds"] < document["to_unix_seconds"]
 
 
 def test_the_verdict_is_about_the_setting_and_not_about_what_won(walltimed, log, monkeypatch):
@@ -83,7 +94,7 @@ def test_processes_beside_each_other_find_the_same(walltimed, log):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--policy", "lottery"), "policy 'lottery'"),
+        (("--scheduler", "lottery"), "policy 'lottery'"),
         (("--method", "oracle"), "method 'oracle'"),
         (("--method", "requested"), "a method"),
         (("--profile", "bold"), "adjustment 'bold'"),
@@ -212,3 +223,13 @@ def test_queues_of_the_log_are_machines_where_nothing_else_is_known(walltimed, t
 def test_partitions_that_no_job_knows_are_refused(refused, tmp_path, log):
     (tmp_path / "partitions").write_text("gpu 96\n")
     assert "partition" in refused("backtest", log, "--partitions", tmp_path / "partitions")
+
+
+def test_a_log_of_sacct_is_played_by_the_twin_of_slurm_and_one_of_pbs_by_easy(walltimed):
+    words = ("--processors", 64, "-m", "max-usage", "--shake", 0, "--json")
+    slurm, pbs = (
+        json.loads(walltimed("backtest", DATA / file, *words)[1])
+        for file in ("slurm/sacct_24.11.json", "pbs/accounting.txt")
+    )
+    assert (slurm["scheduler"], pbs["scheduler"]) == ("slurm", "pbs")
+    assert slurm["in_force"]["profile"] == pbs["in_force"]["profile"] == "order"

@@ -216,6 +216,8 @@ def served_first(order, schedule, job, now):
     match order:
         case "sjf":
             return request, job
+        case "sjf-aging":
+            return int(schedule.workload.submit[job]) + min(4 * request, 86400), job
         case "wfp":
             return -((wait / request) ** 3) * int(schedule.workload.processors[job]), job
         case "psp":

@@ -1,0 +1,130 @@
+"""The verdict for machines, schema 2: every name of a duration or a rate has its unit."""
+
+from typing import Any
+
+from simulator.reports.backtest import gains
+from simulator.reports.backtest.believability import ROUGH, Believability, Quality
+from simulator.reports.backtest.gains import FEWEST_WEEKS, Interval
+from simulator.reports.backtest.harm import LONGEST_WAIT_FACTOR, MOST_USERS, Harm
+from simulator.reports.backtest.remarks import FIRST_WEEK, weeks_until_good
+from simulator.reports.backtest.repetitions import Play
+from simulator.reports.backtest.site import BY_REQUEST
+from simulator.reports.backtest.verdict import (
+    Backtest,
+    dates,
+    judge,
+    outran_request,
+    users_of,
+)
+from simulator.scheduling.estimates import EXACT, REQUESTED
+
+
+def as_document(tested: Backtest) -> dict[str, Any]:
+    """Return the verdict with all its figures; times are Unix seconds."""
+    judged = judge(tested)
+    begin, end = dates(tested)
+    months, of_months = gains.months_gained(tested.today, tested.predicted)
+    today = _column(tested, REQUESTED)
+    today["underestimation_rate"] = outran_request(tested)
+    return {
+        "schema": 2,
+        "verdict": judged.verdict,
+        "reason": judged.reason,
+        "scheduler": tested.scheduler,
+        "in_force": {"method": tested.in_force, "profile": tested.profile},
+        "believability": _believability(tested.believed),
+        "today": today,
+        "ordered_by_request": _column(tested, BY_REQUEST) | _change(tested, BY_REQUEST),
+        "methods": [_method(tested, name) for name in tested.methods],
+        "exact": _column(tested, EXACT) | _change(tested, EXACT),
+        "sampling": {
+            "repetitions": tested.repetitions,
+            "weeks_of_load": tested.weeks,
+            "fewest_weeks": FEWEST_WEEKS,
+            "coverage": gains.COVERAGE,
+            "months_with_shorter_waits": months,
+            "months": of_months,
+        },
+        "harm": _harm(tested.harm),
+        "a_year": {
+            "idle_processor_hours_saved": tested.idle_hours_a_year,
+            "waited_hours_saved": tested.waited_hours_a_year,
+        },
+        "weeks_until_predictions_are_good": weeks_until_good(tested.predicted[0]),
+        "first_week": FIRST_WEEK,
+        "jobs": tested.today[0].jobs,
+        "users": users_of(tested),
+        "from_unix_seconds": begin,
+        "to_unix_seconds": end,
+    }
+
+
+def _method(tested: Backtest, name: str) -> dict[str, Any]:
+    beyond = {
+        "change_beyond_order_by_request": {
+            "wait_share": _shares(tested.wait_gain(name, BY_REQUEST)),
+            "bounded_slowdown_share": _shares(tested.slowdown_gain(name, BY_REQUEST)),
+        }
+    }
+    return {"method": name} | _column(tested, name) | _change(tested, name) | beyond
+
+
+def _column(tested: Backtest, name: str) -> dict[str, Any]:
+    """Return means over the repetitions, with the lowest and the highest of them."""
+    plays = tested.plays[name]
+    return {
+        "wait_seconds": _record(gains.of(plays, lambda play: play.wait)),
+        "longest_wait_seconds": _record(gains.of(plays, lambda play: play.longest_wait)),
+        "bounded_slowdown": _record(gains.of(plays, lambda play: play.bounded_slowdown)),
+        "mean_error_seconds": plays[0].error,
+        "underestimation_rate": plays[0].underestimation_rate,
+        "idle_processor_hours": gains.of(plays, _idle_hours).mean,
+    }
+
+
+def _idle_hours(play: Play) -> float:
+    return play.idle / 3600
+
+
+def _change(tested: Backtest, name: str) -> dict[str, Any]:
+    """Return changes against today, with the interval over repetitions and weeks."""
+    return {
+        "change": {
+            "wait_share": _shares(tested.wait_gain(name)),
+            "bounded_slowdown_share": _shares(tested.slowdown_gain(name)),
+        }
+    }
+
+
+def _shares(gained: Interval) -> dict[str, float]:
+    """Return a change, negative for less, of a gain."""
+    return {"mean": -gained.mean, "low": -gained.high, "high": -gained.low}
+
+
+def _record(interval: Interval) -> dict[str, float]:
+    return {"mean": interval.mean, "low": interval.low, "high": interval.high}
+
+
+def _believability(believed: Believability) -> dict[str, Any]:
+    is_known = believed.quality is not Quality.UNKNOWN
+    near, months = believed.near_months if is_known else (0, 0)
+    return {
+        "quality": believed.quality.value,
+        "logged_wait_seconds": believed.logged_mean if is_known else None,
+        "simulated_wait_seconds": believed.simulated_mean if is_known else None,
+        "bound_factor": ROUGH,
+        "months_within_bound": near,
+        "months": months,
+    }
+
+
+def _harm(harm: Harm) -> dict[str, Any]:
+    return {
+        "is_beyond_bounds": bool(harm.reasons),
+        "reasons": harm.reasons,
+        "longest_wait_factor": harm.longest_factor,
+        "longest_wait_factor_bound": LONGEST_WAIT_FACTOR,
+        "users_waiting_longer_share": harm.longer_share.get("users", 0.0),
+        "users_waiting_longer_share_bound": MOST_USERS,
+        "classes_waiting_longer": list(harm.classes),
+    }

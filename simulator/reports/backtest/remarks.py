@@ -1,0 +1,85 @@
+"""Sentences beside the verdict: harm, a year, what not to hope for, the start, the way back."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from simulator.reports.backtest import gains
+from simulator.reports.backtest.repetitions import Play
+from simulator.reports.backtest.site import WEEKS
+from simulator.reports.backtest.verdict import Backtest
+from simulator.reports.words import big, duration, less_or_more, one_in
+from simulator.scheduling.estimates import EXACT
+
+NEAR = 1.1
+"""Predictions of a week are good if their error is at most this multiple of the whole log's."""
+
+HOURS_OF_YEAR = 8766
+
+FIRST_WEEK = (
+    "In the first week predictions are recorded and scored (mode observe), and no job changes. To "
+    "go back, set the mode to observe again: jobs keep the requests of their users all the time, "
+    "so there is nothing to undo."
+)
+
+
+def remarks(tested: Backtest) -> list[str]:
+    """List the sentences that stand beside the verdict."""
+    return [*_errors(tested), *_changes(tested), *_start(tested)]
+
+
+def _errors(tested: Backtest) -> Iterator[str]:
+    requested, predicted = tested.today[0], tested.predicted[0]
+    yield (
+        f"Users' requests miss the run time by {duration(requested.error)} on average; predictions "
+        f"of {tested.in_force} would miss it by {duration(predicted.error)}."
+    )
+    if not predicted.underestimation_rate:
+        yield "No job would run longer than predicted."
+        return
+    yield (
+        f"{one_in(predicted.underestimation_rate).capitalize()} would run longer than predicted. "
+        "Nothing happens to a job that does: it may still run as long as its user asked."
+    )
+
+
+def _changes(tested: Backtest) -> Iterator[str]:
+    yield tested.harm.sentence()
+    idle, waited = tested.idle_hours_a_year, tested.waited_hours_a_year
+    processors = abs(idle) / HOURS_OF_YEAR
+    yield (
+        f"In a year {big(abs(idle))} processor-hours {'fewer' if idle >= 0 else 'more'} would be "
+        f"idle while jobs wait, as many as {big(processors)} processors have, and jobs would wait "
+        f"{big(abs(waited))} hours {'less' if waited >= 0 else 'more'} in all."
+    )
+    exact = tested.wait_gain(EXACT)
+    yield (
+        "What not to hope for: with run times known exactly, handed over in the same way, jobs "
+        f"would wait {less_or_more(exact.mean)} today. Better predictions would bring little "
+        "beyond that."
+    )
+    if any(tested.wait_gain(name).mean > exact.mean + gains.MATERIAL for name in tested.methods):
+        yield (
+            "A method may look better than run times known exactly: perfect predictions do not "
+            "guarantee the best schedule."
+        )
+
+
+def _start(tested: Backtest) -> Iterator[str]:
+    good = weeks_until_good(tested.predicted[0])
+    if good is not None:
+        yield (
+            "Without any history predictions would have been as good as over the whole log from "
+            f"week {good + 1} on; an import of old accounting records saves that time."
+            if good
+            else "Predictions would have been as good as over the whole log from the first week on."
+        )
+    yield FIRST_WEEK
+
+
+def weeks_until_good(play: Play) -> int | None:
+    """Return the number of weeks until the error first is near that of the whole log, or None."""
+    if WEEKS not in play.groups:
+        return None
+    near = np.flatnonzero(play.groups[WEEKS].error <= NEAR * play.error)
+    return int(near[0]) if len(near) else None
