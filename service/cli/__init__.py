@@ -29,7 +29,9 @@ class Commands(LazyGroup):
         "doctor": LazyCommand("service.cli.doctor:doctor", SERVICE),
         "connect": LazyCommand("service.cli.connect:connect", SERVICE),
         "disconnect": LazyCommand("service.cli.connect:disconnect", SERVICE, hidden=True),
-        "slurm-updater": LazyCommand("service.cli.slurm_updating:slurm_updater", SERVICE),
+        "slurm-updater": LazyCommand(
+            "service.cli.slurm_updating:slurm_updater", SERVICE, hidden=True
+        ),
         "warm-up": LazyCommand("service.cli.warming:warm_up", SERVICE, hidden=True),
         "token": LazyCommand("service.cli.token:token", SERVICE),
         "ask": LazyCommand("service.cli.ask:ask", USERS),

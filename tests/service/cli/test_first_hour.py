@@ -97,5 +97,7 @@ def test_the_first_hour_goes_as_its_page_says(walltimed, shell, monkeypatch):
             said = [(out + err).strip(), (err + out).strip()]
         else:
             said = [shell.run(command)]
+        if command.startswith("export "):
+            monkeypatch.setenv("WALLTIMED_DATABASE_URL", said[0])
         expected = re.compile(pattern_of(printed), re.DOTALL)
         assert any(map(expected.fullmatch, said)), f"{command}\n{said[0]}"

@@ -94,7 +94,7 @@ def test_help_shows_what_an_administrator_and_a_user_need(capsys):
     hidden = {name for name, command in Commands.lazy.items() if command.hidden}
     listed = set(Commands.lazy) & shown
     assert listed == set(Commands.lazy) - hidden
-    assert len(listed) <= 21
+    assert len(listed) <= 20
     assert not shown & {"--install-completion", "--show-completion"}
 
 

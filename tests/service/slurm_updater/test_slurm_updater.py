@@ -650,13 +650,13 @@ def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
 
 
 def test_a_service_on_a_unix_socket_is_reached(command, slurm, sqlite_url):
+    code, _, told = command("--once", "--url", "unix:/nonexistent/socket")
+    assert code == 4
+    assert "unix:" in told
     with Service(sqlite_url) as service:
         code, _, _ = command("--once", "--url", f"unix:{service.socket}")
     assert code == 0
     assert len(slurm.updates()) == 5
-    code, _, told = command("--once", "--url", f"unix:{service.socket}")
-    assert code == 4
-    assert "unix:" in told
 
 
 def test_a_token_is_read_from_its_file(command, slurm, tmp_path):
