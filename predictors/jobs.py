@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 DEFAULT_CLUSTER = "default"
 
@@ -158,3 +159,36 @@ class Prediction(Struct, frozen=True, kw_only=True, gc=False):
     interval: Interval | None = None
     median: float | None = None
     explanation: tuple[PastRun, ...] | None = None
+
+
+def in_agreement(prediction: Prediction) -> Prediction:
+    """Return the prediction as it is shown: in milliseconds, its numbers within its interval.
+
+    The estimate of least expected cost may lie beyond a central interval. What is recorded and
+    scored is the interval as it was predicted.
+    """
+    request, interval, median = (
+        prediction.requested_walltime,
+        prediction.interval,
+        prediction.median,
+    )
+    planned = milliseconds(prediction.predicted_walltime, request)
+    if interval is None:
+        return replace(prediction, predicted_walltime=planned)
+    likely = None if median is None else milliseconds(median, request)
+    numbers = (planned,) if likely is None else (planned, likely)
+    return replace(
+        prediction,
+        predicted_walltime=planned,
+        median=likely,
+        interval=Interval(
+            lower=min(milliseconds(interval.lower, request), *numbers),
+            upper=max(milliseconds(interval.upper, request), *numbers),
+            coverage=interval.coverage,
+        ),
+    )
+
+
+def milliseconds(seconds: float, request: float) -> float:
+    """Return seconds to the millisecond; the request, and what is longer, stay as they are."""
+    return seconds if seconds >= request else min(request, round(seconds, 3))

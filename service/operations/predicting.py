@@ -10,7 +10,7 @@ from predictors.base import Question
 from predictors.correction import next_estimate
 from predictors.correction_by_history import SHARE
 from predictors.distribution import MARGIN_SECONDS
-from predictors.jobs import Interval, Prediction, Submission
+from predictors.jobs import Prediction, Submission, in_agreement
 from predictors.methods.least_cost import LeastCost
 from predictors.registry import AUTO, UNCERTAIN
 from service.auth import EVERYBODY, Caller
@@ -215,39 +215,6 @@ def running_on(prediction: Prediction, elapsed: float | None) -> Prediction:
     requested = prediction.requested_walltime
     seconds = next_estimate(prediction.predicted_walltime, requested, elapsed)
     return replace(prediction, predicted_walltime=seconds)
-
-
-def in_agreement(prediction: Prediction) -> Prediction:
-    """Return the prediction as it is shown: in milliseconds, its numbers within its interval.
-
-    The estimate of least expected cost may lie beyond a central interval. What is recorded and
-    scored is the interval as it was predicted.
-    """
-    request, interval, median = (
-        prediction.requested_walltime,
-        prediction.interval,
-        prediction.median,
-    )
-    planned = milliseconds(prediction.predicted_walltime, request)
-    if interval is None:
-        return replace(prediction, predicted_walltime=planned)
-    likely = None if median is None else milliseconds(median, request)
-    numbers = (planned,) if likely is None else (planned, likely)
-    return replace(
-        prediction,
-        predicted_walltime=planned,
-        median=likely,
-        interval=Interval(
-            lower=min(milliseconds(interval.lower, request), *numbers),
-            upper=max(milliseconds(interval.upper, request), *numbers),
-            coverage=interval.coverage,
-        ),
-    )
-
-
-def milliseconds(seconds: float, request: float) -> float:
-    """Return seconds to the millisecond; the request, and what is longer, stay as they are."""
-    return seconds if seconds >= request else min(request, round(seconds, 3))
 
 
 def explanation_of(prediction: Prediction) -> list[PastRunAnswer] | None:

@@ -24,6 +24,12 @@ SOCKET_SCHEME = "unix:"
 """The prefix of the address of a service on a Unix socket; the socket's path follows."""
 
 
+class AnsweredEstimate(Prediction, frozen=True, kw_only=True, gc=False):
+    """A prediction as the API answers it, where the median is called likely."""
+
+    median: float | None = msgspec.field(name="likely", default=None)
+
+
 class RemoteError(Exception):
     """The service refused a call; the message is the service's.
 
@@ -51,7 +57,7 @@ class ServiceUnavailableError(ConnectionError):
 class BatchAnswer(msgspec.Struct):
     """The answer to several submissions: predictions in their order."""
 
-    predictions: list[Prediction]
+    predictions: list[AnsweredEstimate]
 
 
 class SocketConnection(HTTPConnection):
@@ -130,7 +136,7 @@ class Client:
         """
         question = fields_of(submission) | _options(method, coverage)
         answer = self.call("POST", "/v1/predictions", question)
-        return msgspec.json.decode(answer, type=Prediction)
+        return msgspec.json.decode(answer, type=AnsweredEstimate)
 
     def predict_batch(
         self,
@@ -138,7 +144,7 @@ class Client:
         method: str | None = None,
         *,
         coverage: float | None = None,
-    ) -> list[Prediction]:
+    ) -> Sequence[Prediction]:
         """Request several predictions at once; they are the same as one by one."""
         question = {
             "submissions": [fields_of(each) for each in submissions],

@@ -11,7 +11,13 @@ from msgspec.structs import replace
 
 from predictors.accuracy_groups import Accuracies
 from predictors.base import Question
-from predictors.jobs import DEFAULT_CLUSTER, Completion, Prediction, Submission
+from predictors.jobs import (
+    DEFAULT_CLUSTER,
+    Completion,
+    Prediction,
+    Submission,
+    in_agreement,
+)
 from simulator.engine.slurm.slurm_state import SlurmState
 from simulator.engine.state import State, whole_seconds
 from simulator.replay.method_spec import MethodSpec
@@ -290,7 +296,7 @@ def guard_of(prediction: Prediction) -> tuple[int, int]:
 
     Without a median the prediction stands for it, and the request for the bound.
     """
-    request = prediction.requested_walltime
+    request, prediction = prediction.requested_walltime, in_agreement(prediction)
     median, upper = prediction.predicted_walltime, request
     if prediction.median is not None and prediction.interval is not None:
         median, upper = prediction.median, prediction.interval.upper

@@ -16,10 +16,9 @@ ADDRESS = re.compile(r"(?:\bport\"? ?[=:] ?|//127\.0\.0\.1:)(\d+)")
     [
         "ondemand/walltimed.rb",
         "pbs/torque_submitfilter.py",
-        "pbs/walltimed_accounting.py",
         "pbs/walltimed_hook.json",
         "pbs/walltimed_hook.py",
-        "pbs/walltimed_queue.py",
+        "pbs/walltimed_pbs.py",
         "slurm/walltimed.lua",
         "slurm/walltimed_forwarder.py",
     ],

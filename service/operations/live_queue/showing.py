@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from predictors.base import Question
-from predictors.jobs import Basis, Prediction
+from predictors.jobs import Basis, Prediction, in_agreement, milliseconds
 from service.auth import Caller
 from service.contract.answers import BasisAnswer, IntervalAnswer
 from service.contract.queue_answers import (
@@ -40,9 +40,7 @@ from service.live_queue.job_forecasts import (
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_place
 from service.operations.predicting import (
     explanation_of,
-    in_agreement,
     interval_of,
-    milliseconds,
     running_on,
 )
 from service.pseudonyms import Pseudonyms

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from predictors.base import Question
-from predictors.jobs import Prediction, Submission
+from predictors.jobs import Prediction, Submission, in_agreement
 from predictors.methods.least_cost import LeastCost
 from predictors.registry import UNCERTAIN
 from service.auth import Caller
@@ -41,7 +41,7 @@ from service.live_queue.snapshot import (
     pool_place,
 )
 from service.operations.live_queue.showing import ShowingQueues, time_interval_answer
-from service.operations.predicting import explanation_of, in_agreement, interval_of, own
+from service.operations.predicting import explanation_of, interval_of, own
 from service.operations.suggested_requests import suggested_request
 from service.worker.live_state import ClusterState
 from service.worker.queue_keeper import VersionedQueue

@@ -220,7 +220,7 @@ def test_the_shortest_estimate_is_first_where_estimates_order_the_queue():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"order": "wfp"}, "fcfs or sjf"),
+        ({"order": "wfp"}, "not wfp"),
         ({"guarded": True}, "guarded"),
         ({"events": "sequential"}, "sequential"),
     ],
