@@ -1,4 +1,4 @@
-"""What connects a PBS server with walltimed: files, a hook, and a group that reads its log."""
+"""Files, hook and group that connect a PBS server with walltimed."""
 
 import grp
 import os

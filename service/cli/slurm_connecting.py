@@ -1,4 +1,4 @@
-"""What connects a Slurm with walltimed: files, and lines of slurm.conf."""
+"""Files and lines of slurm.conf that connect a Slurm with walltimed."""
 
 import os
 import re

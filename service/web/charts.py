@@ -114,7 +114,7 @@ class TimeWindow(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """How times on the axis are written: the hour where a day is not exceeded."""
+        """Return how times on the axis are written: the hour where a day is not exceeded."""
         return "clock" if self.end - self.begin <= DAY else "moment"
 
     def place(self, at: float) -> float:
