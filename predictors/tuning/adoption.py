@@ -211,6 +211,11 @@ def adopt_or_revert(
     return _change(tunable, "adopted", adopted, proposal, review=review, verdict=verdict), after
 
 
+def as_json(content: Any) -> Any:
+    """Return a value as it is stored in a round: its summary, if it has one."""
+    return content.summary() if hasattr(content, "summary") else to_builtins(content)
+
+
 def _change(  # noqa: PLR0913 - all parts of a change
     tunable: Tunable[Content, Run_contra],
     action: Action,
@@ -223,8 +228,8 @@ def _change(  # noqa: PLR0913 - all parts of a change
     return RoundChange(
         subject=tunable.name,
         action=action,
-        before=to_builtins(adopted.now),
-        after=to_builtins(after),
+        before=as_json(adopted.now),
+        after=as_json(after),
         verdict=verdict,
         review=review,
     )

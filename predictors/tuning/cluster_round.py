@@ -9,12 +9,15 @@ from msgspec.structs import replace
 from predictors.jobs import Completion
 from predictors.memory.columns import Floats
 from predictors.methods.attention import Attention
+from predictors.methods.forest import Forest
+from predictors.methods.forest_trees import LearnedForest
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.adoption import Adopted, RoundChange, adopt_or_revert
+from predictors.tuning.forest_tunable import ForestTunable, Lesson
 from predictors.tuning.knn_tunable import KnnRound, tune
 from predictors.tuning.plan import FEWEST_JOBS, TuningPlan
 from predictors.tuning.search import ProgressReport, no_report
-from predictors.tuning.tunables import BestMethod, ReplayBuffer, TargetPrice, fill_buffer
+from predictors.tuning.tunables import FIRST, BestMethod, ReplayBuffer, TargetPrice, fill_buffer
 
 PRICES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Prices that a round compares to reach an underestimation rate, in mean runtimes."""
@@ -26,12 +29,14 @@ class ClusterParameters(Struct, frozen=True, kw_only=True):
     Attributes:
         knn: parameters of knn.
         price: of an underestimate, in mean runtimes, for methods with a distribution.
+        forest: the trees of forest; None without.
         auto: the method that auto answers with.
     """
 
     knn: Adopted[KnnParameters]
     price: Adopted[float]
     auto: Adopted[str]
+    forest: Adopted[LearnedForest | None] = Adopted(now=None)
 
 
 class ClusterRound(Struct, frozen=True, kw_only=True):
@@ -83,13 +88,71 @@ def tune_cluster(
         changes.append(change)
     if set(plan.subjects) - {"knn"}:
         price = in_force.price.now
-        newest = completions[-plan.jobs :]
+        newest = sorted(completions, key=lambda run: run.end_time)[-plan.jobs :]
         capacity = min(len(newest), plan.learned + plan.test)
         prices = sorted({*PRICES, price}) if plan.seeks_price else [price]
         buffer = fill_buffer(newest, Attention(price=price), capacity=capacity, prices=prices)
-        more, in_force = tune_price_and_method(buffer, in_force, plan)
+        if needs_forest(in_force, plan):
+            forest = Forest()
+            for run in newest:
+                forest.observe(run)
+            of_forest, in_force, buffer = tune_forest(forest, buffer, in_force, plan)
+            changes += of_forest
+        more, in_force = tune_price_and_method(buffer, with_answering(in_force), plan)
         changes += more
     return ClusterRound(knn=knn, changes=changes, in_force=in_force)
+
+
+def needs_forest(in_force: ClusterParameters, plan: TuningPlan) -> bool:
+    """Return whether a round learns a forest, or compares the one in force."""
+    return "forest" in plan.subjects or in_force.forest.now is not None
+
+
+def tune_forest(
+    forest: Forest,
+    buffer: ReplayBuffer,
+    in_force: ClusterParameters,
+    plan: TuningPlan,
+    lesson: Lesson | None = None,
+) -> tuple[list[RoundChange], ClusterParameters, ReplayBuffer]:
+    """Tune the forest at the price in force.
+
+    Args:
+        forest: observed the runs.
+        buffer: the last of these runs, in order of their ends.
+        in_force: the tunables in force.
+        plan: of the round.
+        lesson: forests that are learned on these runs; by default made here.
+
+    Returns:
+        The change, the tunables in force, and the runs that nothing was learned on, with the
+        predictions of the forest in force; all runs if there is none.
+    """
+    later = buffer.last(later_runs(forest, buffer))
+    lesson = lesson or Lesson(forest, len(later), later.prices)
+    changes = []
+    if "forest" in plan.subjects:
+        tunable = ForestTunable(lesson, later, in_force.price.now, plan.demand)
+        change, of_forest = adopt_or_revert(tunable, in_force.forest, *later.divide(plan.test))
+        in_force = replace(in_force, forest=of_forest)
+        changes.append(change)
+    if in_force.forest.now is None:
+        return changes, in_force, buffer
+    later.note(Forest.name, lesson.estimates(in_force.forest.now))
+    return changes, in_force, later
+
+
+def later_runs(forest: Forest, buffer: ReplayBuffer) -> int:
+    """Return the number of last runs that no forest is learned on: at most half of all."""
+    return min(len(buffer), len(forest.runtimes()[0]) // 2)
+
+
+def with_answering(in_force: ClusterParameters) -> ClusterParameters:
+    """Return the tunables, with the first method for auto if that needs a forest and has none."""
+    auto = in_force.auto
+    if in_force.forest.now is None and Forest.name in {auto.now, auto.before}:
+        return replace(in_force, auto=Adopted(now=FIRST))
+    return in_force
 
 
 def tune_price_and_method(
@@ -114,7 +177,7 @@ def tune_price_and_method(
 
 
 class SimulatedRounds:
-    """Runs the rounds that a service would run, and adopts the method that wins.
+    """Runs the rounds that a service would run, and adopts what wins.
 
     There is a site for each price; all have the same runs, and each judges by its own price.
 
@@ -123,25 +186,51 @@ class SimulatedRounds:
         prices: of the sites, in mean runtimes.
         plan: numbers of runs.
         every: number of runs between two rounds; 0 for no rounds.
+        forest: observes the runs; None to choose among the other methods only.
 
     Attributes:
-        changes: the change of each round, with the number of runs that had ended.
+        changes_by_price: the changes of each round, with the number of runs that had ended and the
+            price of the site.
     """
 
     def __init__(
-        self, *, first: str, prices: Sequence[float], plan: TuningPlan, every: int
+        self,
+        *,
+        first: str,
+        prices: Sequence[float],
+        plan: TuningPlan,
+        every: int,
+        forest: Forest | None = None,
     ) -> None:
-        self.changes: list[tuple[int, RoundChange]] = []
-        self._plan = plan
+        self.changes_by_price: list[tuple[int, float, RoundChange]] = []
+        self._plan = replace(plan, subjects=("forest", "auto"))
         self._every = every
         self._buffer = ReplayBuffer(plan.learned + plan.test, prices)
-        self._methods = [Adopted(now=first) for _ in prices]
+        self._forest = forest
+        self._sites = [
+            ClusterParameters(
+                knn=Adopted(now=KnnParameters()),
+                price=Adopted(now=price),
+                auto=Adopted(now=first),
+            )
+            for price in prices
+        ]
         self._ended = 0
+
+    @property
+    def changes(self) -> Sequence[tuple[int, RoundChange]]:
+        """The changes of each round, with the number of runs that had ended."""
+        return [(ended, change) for ended, _, change in self.changes_by_price]
+
+    @property
+    def sites(self) -> Sequence[ClusterParameters]:
+        """The tunables in force at each price."""
+        return self._sites
 
     @property
     def methods(self) -> Sequence[str]:
         """The method in force at each price."""
-        return [adopted.now for adopted in self._methods]
+        return [site.auto.now for site in self._sites]
 
     @property
     def prices(self) -> Floats:
@@ -149,7 +238,10 @@ class SimulatedRounds:
         return self._buffer.prices
 
     def observe(self, run: Completion, estimates: Mapping[str, Floats]) -> None:
-        """Store a run that has ended and its predictions by method and price; tune if it is due."""
+        """Store a run that has ended and its predictions by method and price; tune if it is due.
+
+        The forest, if there is one, has observed the run already.
+        """
         if not self._every:
             return
         self._buffer.add(run, estimates)
@@ -158,8 +250,18 @@ class SimulatedRounds:
             self._tune()
 
     def _tune(self) -> None:
-        older, later = self._buffer.divide(self._plan.test)
-        for place, price in enumerate(self.prices.tolist()):
-            best = BestMethod(place, price, self._plan.demand)
-            change, self._methods[place] = adopt_or_revert(best, self._methods[place], older, later)
-            self.changes.append((self._ended, change))
+        lesson = None
+        if self._forest is not None:
+            later = later_runs(self._forest, self._buffer)
+            lesson = Lesson(self._forest, later, self._buffer.prices)
+        for place, site in enumerate(self._sites):
+            changes, buffer = list[RoundChange](), self._buffer
+            if self._forest is not None:
+                changes, site, buffer = tune_forest(  # noqa: PLW2901 - after its round
+                    self._forest, buffer, site, self._plan, lesson
+                )
+            more, self._sites[place] = tune_price_and_method(
+                buffer, with_answering(site), self._plan
+            )
+            price = site.price.now
+            self.changes_by_price += [(self._ended, price, each) for each in (*changes, *more)]

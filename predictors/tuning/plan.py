@@ -16,7 +16,7 @@ POPULATION = 50
 """Of the genetic search. The paper stops after 100 generations and does not name its population in
 our copy."""
 
-SUBJECTS = ("knn", "price", "auto")
+SUBJECTS = ("knn", "forest", "price", "auto")
 """Names of the tunables, in the order of a round."""
 
 FEWEST_JOBS = 1_000
@@ -80,9 +80,11 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         seed: of the genetic search.
         distance: of the features of knn, which the search leaves as it is.
         weights: of the features in it.
-        subjects: tunables of the round: ``knn``, its parameters; ``price``, the one that reaches
-            ``underestimation_rate``; ``auto``, the method that it answers with.
-        learned: newest jobs before the test jobs on which price and method are proposed.
+        subjects: tunables of the round: ``knn``, its parameters; ``forest``, its trees; ``price``,
+            the one that reaches ``underestimation_rate``; ``auto``, the method that it answers
+            with.
+        learned: newest jobs before the test jobs on which price and method are proposed; trees are
+            learned on older ones.
         underestimation_rate: share of jobs that the site wants underestimated; None leaves the
             price as it is.
         errors: number of standard errors by which a proposal has to win; a later loss by half of

@@ -9,6 +9,7 @@ import numpy as np
 from predictors.jobs import Completion
 from predictors.memory.columns import Floats
 from predictors.methods.attention import Attention
+from predictors.methods.forest import Forest
 from predictors.methods.least_cost import LeastCost
 from predictors.tuning.adoption import NO_CASES, Demand, Verdict, compare, verdict_of
 
@@ -58,9 +59,25 @@ class ReplayBuffer:
         )
         self._records.append(record)
 
+    @property
+    def records(self) -> Sequence[RunRecord]:
+        """The runs."""
+        return self._records
+
     def nearest(self, price: float) -> int:
         """Return the index of the nearest of the prices."""
         return int(np.abs(self.prices - price).argmin())
+
+    def last(self, count: int) -> "ReplayBuffer":
+        """Return a buffer of the last ``count`` runs."""
+        other = ReplayBuffer(count, self.prices.tolist())
+        other._records.extend(self._records)
+        return other
+
+    def note(self, method: str, estimates: Floats) -> None:
+        """Add the predictions of a method, by run and price."""
+        for place, (record, each) in enumerate(zip(self._records, estimates, strict=True)):
+            self._records[place] = record._replace(estimates={**record.estimates, method: each})
 
     def divide(self, later: int) -> tuple[Sequence[RunRecord], Sequence[RunRecord]]:
         """Return the older runs, and the ``later`` newest ones, at most a quarter of all runs."""
@@ -105,11 +122,24 @@ def fill_buffer(
     return buffer
 
 
-CANDIDATES = (Attention.name, LeastCost.name)
+CANDIDATES = (Attention.name, LeastCost.name, Forest.name)
 """The methods that auto chooses from: those with a distribution."""
 
 FIRST = Attention.name
 """The method that auto answers with before any round has chosen one."""
+
+
+def costs_of(predicted: Floats, runtimes: Floats, price: float) -> Floats:
+    """Return the cost of each prediction: its error, plus the price of an underestimate.
+
+    Args:
+        predicted: seconds.
+        runtimes: seconds.
+        price: in mean runtimes.
+    """
+    penalty = price * runtimes.mean()
+    costs: Floats = np.abs(predicted - runtimes) + penalty * (predicted < runtimes)
+    return costs
 
 
 class BestMethod:
@@ -150,9 +180,7 @@ class BestMethod:
         """Return the cost of each prediction: its error, plus the price of an underestimate."""
         runtimes = np.array([run.runtime for run in runs])
         predicted = np.array([run.estimates[method][self._place] for run in runs])
-        price = self._price * runtimes.mean()
-        costs: Floats = np.abs(predicted - runtimes) + price * (predicted < runtimes)
-        return costs
+        return costs_of(predicted, runtimes, self._price)
 
 
 class TargetPrice:

@@ -301,8 +301,8 @@ class ChangeAnswer:
     """Outcome of a round for one thing that is learned of a cluster."""
 
     subject: Annotated[
-        Literal["knn", "price", "auto"],
-        Field(description="Parameters, weights, the price for a rate, or who answers for auto."),
+        Literal["knn", "forest", "price", "auto"],
+        Field(description="Parameters, trees, the price for a rate, or who answers for auto."),
     ]
     action: Annotated[
         Literal["adopted", "kept", "dropped"],

@@ -30,7 +30,7 @@ class Adoption(Struct, frozen=True, kw_only=True):
     """Parameters of one subject that a round puts in force.
 
     Attributes:
-        subject: ``knn``, ``price`` or ``auto``.
+        subject: ``knn``, ``forest``, ``price`` or ``auto``.
         parameters: JSON value; None for the default of the settings.
         made_until: end of the last run that the round used, in Unix seconds; None if later rounds
             do not review the adoption.

@@ -18,6 +18,7 @@ ORIGINS = {
 
 SUBJECTS = {
     "knn": "parameters of knn",
+    "forest": "trees of forest",
     "price": "price of an underestimate",
     "auto": "who answers for auto",
 }

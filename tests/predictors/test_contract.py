@@ -19,6 +19,7 @@ from predictors.base import (
 )
 from predictors.jobs import Completion, Submission
 from predictors.memory.user_runs import SLACK
+from predictors.methods.forest_trees import one_leaf
 from predictors.registry import PREDICTORS, UNCERTAIN, UnknownMethodError, create
 
 pytestmark = pytest.mark.lengthy(25)
@@ -34,6 +35,7 @@ VARIANTS = {
         {"key": "triple", "min_jobs": 1, "window_days": 60, "percentile": 0, "lower_bound": 0},
     ],
     "least-cost": [{"price": 0, "window": 3, "history": 1000}],
+    "forest": [{"learned": one_leaf()}, {"learned": one_leaf(attention=0.5), "history": 1000}],
     "knn": [{"template": ["user", "application"], "history": 20, "neighbours": 3, "alpha": 0.5}],
 }
 """Parameters beside the defaults, under which few jobs are history enough."""

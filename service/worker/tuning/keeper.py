@@ -4,7 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import structlog
@@ -77,8 +77,15 @@ class TuningKeeper:
                 if version != current:
                     standing = await asyncio.to_thread(from_store, self._store, self._settings)
                     current = version
+                await self._grow(standing)
                 self._live.retune(standing)  # also clusters that are new since
             await asyncio.sleep(PARAMETER_SECONDS)
+
+    async def _grow(self, standing: Mapping[str, ClusterParameters]) -> None:
+        """Put adopted trees in force; their leaves are computed beside the event loop."""
+        for state, forest in self._live.growing(standing):
+            await asyncio.to_thread(forest.rank_runs)
+            state.replant(forest)
 
     async def run_rounds(self) -> None:
         """Run open rounds, until cancelled."""

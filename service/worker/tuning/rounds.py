@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from predictors.methods.attention import Attention
+from predictors.methods.forest_trees import LearnedForest, unpacked
 from predictors.methods.knn import Knn, KnnParameters
 from predictors.tuning.adoption import Adopted
 from predictors.tuning.cluster_round import ClusterParameters, ClusterRound, tune_cluster
@@ -224,9 +225,21 @@ def method_of(parameters: Any) -> str:
     return str(parameters)
 
 
+def forest_of(parameters: Any) -> LearnedForest:
+    """Return an adopted forest.
+
+    Raises:
+        ValueError: this release cannot use it.
+    """
+    learned = msgspec.convert(parameters, LearnedForest)
+    unpacked(learned.trees)
+    return learned
+
+
 READERS: dict[str, Callable[[Any], Any]] = {
     "knn": lambda parameters: msgspec.convert(parameters, KnnParameters),
     "price": lambda parameters: msgspec.convert(parameters, float, strict=False),
+    "forest": forest_of,
     "auto": method_of,
 }
 """Functions from stored parameters to each subject's content; a ValueError refuses them."""
