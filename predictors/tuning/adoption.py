@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from predictors.memory.columns import Floats
@@ -180,6 +181,7 @@ def adopt_or_revert(
     adopted: Adopted[Content],
     older: Sequence[Run_contra],
     later: Sequence[Run_contra],
+    judging: Sequence[Run_contra] | None = None,
 ) -> tuple[RoundChange, Adopted[Content]]:
     """Revert an adoption that has lost, else adopt a proposal that wins.
 
@@ -187,7 +189,9 @@ def adopt_or_revert(
         tunable: proposes and judges.
         adopted: the value in force.
         older: runs to make a proposal on.
-        later: runs to judge it by.
+        later: the runs after these.
+        judging: all runs that nothing was learned on. If they are given, the proposal has to win on
+            all of them, and to gain anything on the later ones.
 
     Returns:
         The change, and the value in force after it.
@@ -204,6 +208,10 @@ def adopt_or_revert(
     if proposal is None:
         return _change(tunable, "kept", adopted, None, review=review), adopted
     verdict = tunable.judge(adopted.now, proposal, later)
+    if judging is not None:
+        gain = verdict.gain
+        verdict = tunable.judge(adopted.now, proposal, judging)
+        verdict = replace(verdict, wins=verdict.wins and gain > 0)
     if not verdict.wins:
         return _change(tunable, "kept", adopted, proposal, review=review, verdict=verdict), adopted
     newest = max(run.end for run in later)

@@ -170,7 +170,8 @@ def tune_price_and_method(
         changes.append(change)
     if "auto" in plan.subjects:
         best = BestMethod(buffer.nearest(in_force.price.now), in_force.price.now, plan.demand)
-        change, of_method = adopt_or_revert(best, in_force.auto, older, later)
+        judging = [*older, *later]  # no method was learned on any of them
+        change, of_method = adopt_or_revert(best, in_force.auto, older, later, judging)
         in_force = replace(in_force, auto=of_method)
         changes.append(change)
     return changes, in_force

@@ -84,7 +84,7 @@ def test_the_method_is_chosen_by_what_it_says_at_the_price_in_force():
     buffer = stretch_of_runs(said, (0.0, 1.0, 4.0))
     only = TuningPlan(subjects=("auto",), test=100)
     (change,), in_force = tune_price_and_method(buffer, IN_FORCE, only)
-    assert (change.action, change.verdict.cases) == ("adopted", 100)
+    assert (change.action, change.verdict.cases) == ("adopted", 400)
     assert in_force.auto == Adopted(now="attention", before="least-cost", since=399.0)
     assert replace(in_force, auto=IN_FORCE.auto) == IN_FORCE
     other = replace(IN_FORCE, price=Adopted(now=4.0))
@@ -179,4 +179,4 @@ def test_too_few_runs_are_refused_before_anything_is_done():
 
 
 def test_everything_can_be_proposed_in_one_round():
-    assert [change.subject for change in held(SMALL).changes] == ["knn", "auto"]
+    assert [change.subject for change in held(SMALL).changes] == ["knn", "forest", "auto"]
