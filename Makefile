@@ -14,7 +14,7 @@ COUNTING := awk '/^Collecting/ {printf "\r  collected %d", ++n; fflush()} \
 COUNTED := --require-hashes | $(COUNTING)
 # The largest packages are fetched and unpacked beside all others. The files name every package
 # that is needed, so nothing is left to be resolved.
-LARGE := llvmlite|numba|numpy|psycopg-binary
+LARGE := llvmlite|numba|numpy|psycopg-binary|scikit-learn|scipy
 these = awk -v large='^($(LARGE))==' '/^[a-z]/ {wanted = $(1)($$0 ~ large)} wanted' requirements/runtime.txt
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
