@@ -220,15 +220,6 @@ class JobTable:
         other._become_own()  # noqa: SLF001 - of this class
         return other
 
-    def _become_own(self) -> None:
-        """Replace everything that is shared with the table that this one is a shallow copy of."""
-        numbers, attributes, bounds = (each.copy("K") for each in self._columns)
-        self._columns = (numbers, attributes, bounds)
-        self._numbers, self._attributes = numbers, attributes
-        self._newest, self._jobs = self._newest.copy(), self._jobs.copy()
-        self._interned = deepcopy(self._interned)
-        self._changes = []
-
     def outcomes(self) -> tuple[Floats, Floats, Floats]:
         """Return runtimes, requests and ends of the runs, in order of their ends."""
         rows = self._numbers[:, self._first : self._stop]
@@ -303,6 +294,15 @@ class JobTable:
         bounds = np.full((2 * FEATURES, rows // BLOCK + 1), np.nan)
         self._columns = (self._numbers, self._attributes, bounds)
         self._jobs = np.full(rows if self._names_jobs else 0, None, dtype=object)
+
+    def _become_own(self) -> None:
+        """Replace everything that is shared with the table that this one is a shallow copy of."""
+        numbers, attributes, bounds = (each.copy("K") for each in self._columns)
+        self._columns = (numbers, attributes, bounds)
+        self._numbers, self._attributes = numbers, attributes
+        self._newest, self._jobs = self._newest.copy(), self._jobs.copy()
+        self._interned = deepcopy(self._interned)
+        self._changes = []
 
     def _move_back(self) -> None:
         rows = slice(self._first, self._stop)

@@ -111,9 +111,10 @@ def check_trees(trees: Trees) -> None:
         UnusableForestError: a type or an index is wrong.
     """
     types = (np.int8, np.float32, np.int32, np.int32)
+    arrays: tuple[NDArray[Any], ...] = tuple(trees)
     nodes, roots = len(trees.features.ravel()), trees.roots.ravel()
     shapes = (nodes, nodes, nodes, len(roots))
-    for name, array, kind, size in zip(Trees._fields, trees, types, shapes, strict=True):
+    for name, array, kind, size in zip(Trees._fields, arrays, types, shapes, strict=True):
         if array.dtype != kind or array.shape != (size,):
             raise UnusableForestError(f"{name} must be {size} numbers of type {kind.__name__}.")
     if not (0 < len(roots) <= MOST_TREES and 0 < nodes <= MOST_NODES):
@@ -139,7 +140,9 @@ def joined(parts: Sequence[Trees]) -> Trees:
     )
 
 
-NO_TREES = Trees(*(np.empty(0, kind) for kind in (np.int8, np.float32, np.int32, np.int32)))
+NO_TREES = Trees(
+    np.empty(0, np.int8), np.empty(0, np.float32), np.empty(0, np.int32), np.empty(0, np.int32)
+)
 """Trees of a cluster for which no round has learned a forest."""
 
 

@@ -376,8 +376,8 @@ class LiveState:
                 if state := self._state_of(held[0]):
                     state.remember(held)
                     own = {name: each for name, each in standing.items() if name == cluster}
-                    for each, forest in self.growing(own):
-                        each.replant(forest)
+                    for grown, forest in self.growing(own):
+                        grown.replant(forest)
                     self.retune(own)
                     ranking.append(beside.submit(state.rank_runs, state.unwindowed))
                     state.remember_window(before, held)

@@ -103,8 +103,8 @@ class Sites:
         for place, forest in enumerate(self._forests):
             predicted[Forest.name][job, place] = answers[forest.learned][place]
             self.has_forest[job, place] = forest.learned is not None
-        for place, method in enumerate(self.rounds.methods):
-            predicted[AUTO][job, place] = predicted[method][job, place]
+        for place, chosen in enumerate(self.rounds.methods):
+            predicted[AUTO][job, place] = predicted[chosen][job, place]
 
     def observe(self, job: int) -> None:
         """Learn from a run that has ended; run a round if one is due."""
