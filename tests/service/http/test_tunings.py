@@ -177,7 +177,7 @@ def test_a_service_that_starts_uses_what_was_adopted_before(start, monkeypatch):
 def test_a_round_whose_process_is_killed_fails_and_makes_room(start, monkeypatch):
     begins_and_dies = (
         "import os, signal; from service.worker.tuning import rounds;"
-        "rounds.run_round = lambda *_: os.kill(os.getpid(), signal.SIGKILL);"
+        "rounds.tune_cluster = lambda *_: os.kill(os.getpid(), signal.SIGKILL);"
         "rounds.main()"
     )
     command = keeper.COMMAND
