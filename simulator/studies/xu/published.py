@@ -37,8 +37,11 @@ WITHIN = 1_000
 SECONDS = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 """Places of the distributions of Figs. 1 and 2."""
 
-STEPS = 10
+STEPS = 100
 """Points of Fig. 3."""
+
+TENTHS = slice(STEPS // 10 - 1, None, STEPS // 10)
+"""Those of its points that a table shows."""
 
 TUNED = "knn, tuned"
 
@@ -55,7 +58,7 @@ class PublishedComparison:
         windows: the same of tuned knn, for each ``WINDOW`` consecutive jobs.
         best_window: the same where it is largest, of all places that a window can begin at.
         cumulative: share of errors within each of ``SECONDS``, by method (Fig. 2).
-        running: mean absolute error after each tenth of the jobs, by method (Fig. 3).
+        running: mean absolute error after each hundredth of the jobs, by method (Fig. 3).
     """
 
     jobs: int
@@ -206,7 +209,7 @@ def best_window(predicted: Seconds, actual: Seconds) -> float:
 
 
 def running_error(predicted: Seconds, actual: Seconds) -> list[float]:
-    """Mean absolute error of the first tenth of the jobs, of the first two, and so on."""
+    """Mean absolute error of the first hundredth of the jobs, of the first two, and so on."""
     errors = np.abs(predicted - actual)
     stops = np.linspace(0, len(errors), STEPS + 1).astype(int)[1:]
     return [float(errors[:stop].mean()) for stop in stops if stop]
@@ -214,7 +217,7 @@ def running_error(predicted: Seconds, actual: Seconds) -> list[float]:
 
 def published_tables(found: PublishedComparison, plan: TuningPlan) -> str:
     """The comparison as tables of text."""
-    tenths = [f"{100 * step // STEPS}%" for step in range(1, STEPS + 1)]
+    tenths = [f"{share}%" for share in range(10, 101, 10)]
     heading = (
         f"{found.jobs:,} jobs scored; {found.rounds} rounds, every one used; "
         f"h = {plan.history}, t1 = {plan.training}, t2 = {plan.test}, penalty {plan.penalty:g} "
@@ -237,7 +240,10 @@ def published_tables(found: PublishedComparison, plan: TuningPlan) -> str:
             "",
             text_table(
                 ["Fig. 3: error over the first", *tenths],
-                [[name, *(f"{each:,.0f}" for each in row)] for name, row in found.running.items()],
+                [
+                    [name, *(f"{each:,.0f}" for each in row[TENTHS])]
+                    for name, row in found.running.items()
+                ],
             ),
         ]
     )

@@ -11,7 +11,7 @@ from typing import Any
 from simulator.reports.words import paragraph
 from simulator.studies.study import LogPart, Played, Study, Takes
 from simulator.studies.xu.published import (
-    STEPS,
+    TENTHS,
     WINDOW,
     WITHIN,
     PublishedComparison,
@@ -44,7 +44,7 @@ def _finding(name: str, found: PublishedComparison) -> str:
     tuned = next(iter(found.errors))
     error, rate = found.errors[tuned]
     untuned, untuned_rate = found.errors["knn, untuned"]
-    running = [f"{each:.0f}" for each in found.running[tuned]]
+    running = [f"{each:.0f}" for each in found.running[tuned][TENTHS]]
     low = running.index(min(running, key=float))
     direction = "does not rise" if float(running[-1]) <= float(running[0]) else "rises"
     return (
@@ -53,7 +53,7 @@ def _finding(name: str, found: PublishedComparison) -> str:
         f" {found.within[tuned]:.0%} are within {WITHIN:,} s, in the best {WINDOW:,} jobs in a row"
         f" {found.best_window:.0%}. Its error {direction} from the first tenth to the whole log"
         f" ({float(running[0]):,.0f} and {float(running[-1]):,.0f} s), and is least after"
-        f" {100 * (low + 1) // STEPS}% of the jobs."
+        f" {10 * (low + 1)}% of the jobs."
     )
 
 

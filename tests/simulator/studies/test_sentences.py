@@ -120,9 +120,9 @@ def test_what_is_said_of_tuned_knn_follows_from_its_numbers():
         jobs=9, rounds=1,
         errors={"knn, tuned (genetic)": (50.0, 0.25), "knn, untuned": (60.0, 0.3)},
         within={"knn, tuned (genetic)": 0.5}, windows=[0.5], best_window=0.75, cumulative={},
-        running={"knn, tuned (genetic)": [20.0, 10.0, *[30.0] * 7, 50.0]},
+        running={"knn, tuned (genetic)": [20.0] * 10 + [10.0] * 10 + [30.0] * 79 + [50.0]},
     )  # fmt: skip
-    falling = replace(rising, running={"knn, tuned (genetic)": [80.0, *[60.0] * 8, 50.0]})
+    falling = replace(rising, running={"knn, tuned (genetic)": [80.0] * 10 + [60.0] * 89 + [50.0]})
     [part] = parts([Path("own.swf")], None, year=2004)
     said = " ".join(STUDIES["xu"].notes([(part, rising), (part, falling)]).split())
     assert "own.swf, 2004: tuned knn errs by 50 s at 25.0%" in said

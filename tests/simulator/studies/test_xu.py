@@ -69,8 +69,8 @@ def test_the_published_comparison_counts_windows_and_shares():
     assert best_window(predicted, actual) == 1.0
     assert share_within(predicted, actual) == WINDOW / (WINDOW + 2)
     assert best_window(predicted[:10], actual[:10]) == 0.8
-    tenths = running_error(predicted[:10], actual[:10])
-    assert tenths == pytest.approx([5000, *(1e4 / jobs for jobs in range(2, 11))])
+    running = running_error(predicted[:100], actual[:100])
+    assert running == pytest.approx([5000, *(1e4 / jobs for jobs in range(2, 101))])
 
 
 def test_a_log_is_scored_as_published_with_the_papers_words_beside(tmp_path):
