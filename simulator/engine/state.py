@@ -78,19 +78,6 @@ EVENT = _record(time=np.int64, serial=np.int64, job=np.int64)
 STEP = _record(time=np.int64, free=np.int64, min_free_so_far=np.int64)
 """``free`` processors from ``time`` on; ``min_free_so_far`` is the least number until then."""
 
-BLOCK = 64
-"""Most steps in a block of a profile."""
-
-STEPS_BLOCK = _record(
-    time=np.int64,  # of its first step
-    place=np.int64,  # of its first step in the profile, in which each block has BLOCK places
-    steps=np.int64,
-    added=np.int64,  # to the free processors of each of its steps
-    least=np.int64,  # number of free processors in it
-    greatest=np.int64,
-)
-"""Consecutive steps of a profile in blocks."""
-
 NODE = _record(
     job=np.int64,  # the last one that was started on it
     ready=np.int64,  # when what runs or is pinned there ends, while a plan is made again
@@ -116,7 +103,6 @@ CLOCK = _record(
     ending=np.int64,
     expiries=np.int64,
     steps=np.int64,
-    blocks=np.int64,  # of a profile in blocks
     started=np.int64,
     finished=np.int64,
     plans=np.int64,
@@ -168,7 +154,6 @@ class State(NamedTuple):
     expiries: Any
     finished: Any
     profile: Any
-    blocks: Any
     places: Any
     sorting: Any
     scratch: Any
@@ -199,12 +184,10 @@ def new_state(
     jobs["first_node"] = np.cumsum(jobs["processors"]) - jobs["processors"]
     size = len(jobs)
     nodes = processors if named_nodes else 0
-    # A job begins and ends, before it moves and after; all blocks but the first are half full.
-    blocks = (4 * size + 4) // (BLOCK // 2) + 3
     clock = records_of(1, CLOCK)
     clock["free"] = processors
     clock["pause_at"] = size
-    clock["steps"] = clock["blocks"] = 1
+    clock["steps"] = 1
     clock["next_planned"] = NEVER
     clock["rearmost"] = UNKNOWN
     state = State(
@@ -215,8 +198,7 @@ def new_state(
         ending=records_of(size, EVENT),
         expiries=records_of(size, EVENT),
         finished=np.zeros(size, np.int64),
-        profile=records_of(blocks * BLOCK, STEP),
-        blocks=records_of(blocks, STEPS_BLOCK),
+        profile=records_of(4 * size + 4, STEP),  # a job begins and ends, before it moves and after
         places=np.zeros(size, np.int64),
         sorting=records_of(max(size, nodes), EVENT),
         scratch=records_of(1, WAITING),
@@ -229,10 +211,6 @@ def new_state(
     for name, number in rules.items():
         state.rules[name] = number
     state.profile["free"][0] = processors
-    state.blocks["place"] = BLOCK * np.arange(blocks)
-    for name in ("least", "greatest"):
-        state.blocks[name][0] = processors
-    state.blocks["steps"][0] = 1
     state.nodes["job"] = UNKNOWN
     clock["disturbed"] = 1 if nodes else 0
     return state
