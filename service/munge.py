@@ -5,7 +5,6 @@ key (Chris Dunlap, https://dun.github.io/munge/). It refuses replayed, expired a
 """
 
 import ctypes
-import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -15,8 +14,6 @@ PAYLOAD = b"walltimed"
 """Content of a credential; without it, the credential was made for another service."""
 
 LIBRARY = "libmunge.so.2"
-COMMAND = "/usr/bin/munge"
-COMMAND_SECONDS = 5.0
 
 SOCKET_OPTION = 8
 """MUNGE_OPT_SOCKET of munge.h."""
@@ -48,11 +45,9 @@ def encode(socket: Path) -> str:
         socket: of munged.
 
     Raises:
-        MungeUnavailableError: munged does not answer.
+        MungeUnavailableError: munged does not answer, or libmunge is missing.
     """
     library = load_library()
-    if library is None:
-        return encode_by_command(socket)
     text = ctypes.c_void_p()
     context = context_of(library, socket)
     try:
@@ -63,22 +58,6 @@ def encode(socket: Path) -> str:
     finally:
         library.munge_ctx_destroy(context)
         free(text)
-
-
-def encode_by_command(socket: Path) -> str:
-    """Return the credential that the command `munge` prints.
-
-    Raises:
-        MungeUnavailableError: it is missing, or fails.
-    """
-    command = [COMMAND, f"--socket={socket}", f"--string={PAYLOAD.decode()}"]
-    try:
-        done = subprocess.run(  # noqa: S603 - a command of ours, with a path of the site
-            command, capture_output=True, text=True, check=True, timeout=COMMAND_SECONDS
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise MungeUnavailableError(f"{COMMAND} gives no credential: {error}.") from error
-    return done.stdout.strip()
 
 
 def decode(credential: str, socket: Path) -> int:
@@ -93,8 +72,6 @@ def decode(credential: str, socket: Path) -> int:
         MungeUnavailableError: munged does not answer, or libmunge is missing.
     """
     library = load_library()
-    if library is None:
-        raise MungeUnavailableError(f"{LIBRARY} is not installed.")
     payload, length = ctypes.c_void_p(), ctypes.c_int()
     user, group = ctypes.c_uint(), ctypes.c_uint()
     context = context_of(library, socket)
@@ -118,12 +95,16 @@ def decode(credential: str, socket: Path) -> int:
 
 
 @cache
-def load_library() -> ctypes.CDLL | None:
-    """Return libmunge; None if it is not installed."""
+def load_library() -> ctypes.CDLL:
+    """Return libmunge, which the package of munged brings.
+
+    Raises:
+        MungeUnavailableError: it is not installed.
+    """
     try:
         library = ctypes.CDLL(LIBRARY)
-    except OSError:
-        return None
+    except OSError as error:
+        raise MungeUnavailableError(f"{LIBRARY} is not installed.") from error
     library.munge_ctx_create.restype = ctypes.c_void_p
     library.munge_ctx_destroy.argtypes = [ctypes.c_void_p]
     library.munge_ctx_set.argtypes = [ctypes.c_void_p, ctypes.c_int]

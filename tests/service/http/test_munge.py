@@ -111,17 +111,11 @@ def test_tokens_stay_good_beside_credentials(site):
     site.token = None
 
 
-def test_the_command_munge_gives_credentials_where_there_is_no_library(site, munged, monkeypatch):
-    monkeypatch.setattr(munge, "load_library", lambda: None)
-    monkeypatch.setattr(munge, "COMMAND", shutil.which("munge"))
-    credential = munge.encode(munged.socket)
+def test_without_libmunge_the_error_says_so(munged, monkeypatch):
+    munge.load_library.cache_clear()
+    monkeypatch.setattr(munge, "LIBRARY", "libnowhere.so.2")
     with pytest.raises(munge.MungeUnavailableError, match="not installed"):
-        munge.decode(credential, munged.socket)
-    monkeypatch.undo()
-    assert users_told(call(site, credential)) == {ME}
-    monkeypatch.setattr(munge, "COMMAND", "/nonexistent/munge")
-    with pytest.raises(munge.MungeUnavailableError, match="gives no credential"):
-        munge.encode_by_command(munged.socket)
+        munge.encode(munged.socket)
 
 
 def refused(site, credential):
