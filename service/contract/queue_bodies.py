@@ -38,8 +38,8 @@ MOST_JOBS_SHOWN = 100_000
 MOST_SAMPLES = 200
 
 DedicatedPolicy = Annotated[str, OneOf(LIVE_POLICIES)]
-Policy = Annotated[str, OneOf((*LIVE_POLICIES, "fcfs-pinned", *SHARED_POLICIES))]
-Order = Annotated[str, OneOf(tuple(ORDERS))]
+PolicyName = Annotated[str, OneOf((*LIVE_POLICIES, "fcfs-pinned", *SHARED_POLICIES))]
+OrderName = Annotated[str, OneOf(tuple(ORDERS))]
 Compression = Annotated[str, OneOf(tuple(COMPRESSIONS))]
 Pinned = Annotated[str, OneOf(tuple(PINNED))]
 CorrectionName = Annotated[str, OneOf(tuple(CORRECTION_NUMBERS))]
@@ -121,7 +121,7 @@ class SchedulerBody(RequestBody):
     plans_by: Literal["requests", "predictions"] = Field(
         "requests", description="Runtimes that the scheduler assumes; jobs end as predicted."
     )
-    order: Order = Field("fcfs", description="fcfs is the order of `waiting`.")
+    order: OrderName = Field("fcfs", description="fcfs is the order of `waiting`.")
     depth: Annotated[int, Whole(1, 2**31)] = Field(1, description="Reservations under EASY.")
 
     def rules(self) -> SchedulerRules:
@@ -265,7 +265,7 @@ class ForecastRequest(SchedulerBody):
     now: Time | None = Field(None, description="Default: the service's clock.")
     method: Method | None = Field(None, description="Method that predicts; default: the service's.")
     machine: MachineBody = Field(description="The processors, or the nodes, on which the jobs run.")
-    policy: Policy
+    policy: PolicyName
     compression: Compression = Field(
         "start-order",
         description="Order in which plans are made anew under conservative, when a job ends early.",

@@ -65,7 +65,7 @@ class QueuePageQuery(PageQuery):
     offset: int = Field(0, ge=0, le=100_000)
 
 
-class JobQuery(PageQuery):
+class JobPageQuery(PageQuery):
     """The job to show."""
 
     id: Name
@@ -114,7 +114,7 @@ def state_of(sources: PageSources, cluster: str) -> tuple[float | str | None, ..
 def job_view(
     _sources: PageSources,
     _frame: Frame,
-    query: JobQuery,
+    query: JobPageQuery,
     detail: LiveJobDetailAnswer | EndedJobAnswer,
 ) -> dict[str, Any]:
     """Return one job with its forecasts and the runs that its prediction rests on."""
@@ -132,7 +132,7 @@ def job_view(
     }
 
 
-def ended_view(query: JobQuery, ended: EndedJobAnswer) -> dict[str, Any]:
+def ended_view(query: JobPageQuery, ended: EndedJobAnswer) -> dict[str, Any]:
     """Return one job that has ended, and earlier runs like it."""
     run = ended.runs[0]
     longest = max([run.runtime, run.predicted_walltime or 0.0, run.requested_walltime, 1.0])

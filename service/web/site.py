@@ -90,7 +90,11 @@ PAGES = {
         state=queue_page.state_of,
     ),
     "job": Page(
-        path="/job", menu="/queue", view=queue_page.job_view, query=queue_page.JobQuery, refresh=5
+        path="/job",
+        menu="/queue",
+        view=queue_page.job_view,
+        query=queue_page.JobPageQuery,
+        refresh=5,
     ),
     "what_if": Page(
         path="/what-if", menu="/queue", view=what_if_page.view, query=what_if_page.WhatIfForm

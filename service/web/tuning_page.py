@@ -22,10 +22,10 @@ SUBJECTS = {
     "auto": "who answers for auto",
 }
 
-Colour = Literal["good", "careful", "bad", ""]
+VerdictColour = Literal["good", "careful", "bad", ""]
 """The colour of a verdict."""
 
-KINDS: dict[str, Colour] = {"adopted": "good", "kept": "", "dropped": "careful"}
+KINDS: dict[str, VerdictColour] = {"adopted": "good", "kept": "", "dropped": "careful"}
 
 
 class ChangeRow(Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
 
     subject: str
     action: str
-    kind: Colour
+    kind: VerdictColour
     before: str
     after: str
     gain: str
@@ -51,7 +51,7 @@ class TuningRow(Struct, frozen=True, kw_only=True):
     """
 
     answer: TuningAnswer
-    kind: Colour
+    kind: VerdictColour
     verdict: str
     origin: str
     changes: Sequence[ChangeRow]
@@ -102,7 +102,7 @@ def row_of(each: TuningAnswer) -> TuningRow:
     )
 
 
-def verdict_of(each: TuningAnswer) -> tuple[Colour, str]:
+def verdict_of(each: TuningAnswer) -> tuple[VerdictColour, str]:
     """Return how a round ended, and the colour of that."""
     if each.state == "failed":
         return "bad", "failed"

@@ -17,7 +17,7 @@ from service.operations.adapting import Adapting
 ACCOUNTING = "text/x-pbs-accounting"
 """The media type of accounting records. A web page could send text/plain here unasked."""
 
-ClusterParameter = Annotated[
+RecordCluster = Annotated[
     Text | None, Query(description="Cluster of the runs; overrides the record's.")
 ]
 Offset = Annotated[
@@ -40,7 +40,7 @@ def add(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
         responses=responses,
         openapi_extra=needs(Scope.INGEST) | body("application/json", {"type": "object"}),
     )
-    async def jobcomp(request: Request, cluster: ClusterParameter = None) -> RecordsAnswer:
+    async def jobcomp(request: Request, cluster: RecordCluster = None) -> RecordsAnswer:
         """Report a run as Slurm's jobcomp/elasticsearch plugin sends it.
 
         Every document is answered 200 as soon as its run is stored durably, also a document
@@ -57,7 +57,7 @@ def add(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
         openapi_extra=needs(Scope.INGEST) | body(ACCOUNTING, {"type": "string"}),
     )
     async def accounting(
-        request: Request, cluster: ClusterParameter = None, utc_offset: Offset = "+0000"
+        request: Request, cluster: RecordCluster = None, utc_offset: Offset = "+0000"
     ) -> RecordsAnswer:
         """Report runs as lines of the accounting log of PBS or Torque.
 
