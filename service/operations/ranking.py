@@ -3,6 +3,8 @@
 import asyncio
 from operator import attrgetter
 
+from msgspec import convert
+
 from predictors.accuracy_groups import Accuracies, UserAccuracy, aged_priority, group_named
 from service.auth import Caller
 from service.contract.answers import (
@@ -61,22 +63,11 @@ class Ranking:
 
     def groups(self, cluster: str) -> GroupsAnswer:
         """Return the users of each accuracy group."""
-        return GroupsAnswer(
-            cluster=cluster,
-            groups=[
-                GroupAnswer(
-                    group=share.group,
-                    lower=share.lower,
-                    upper=share.upper,
-                    priority=share.priority,
-                    users=share.users,
-                    user_share=share.user_share,
-                    jobs=share.jobs,
-                    job_share=share.job_share,
-                )
-                for share in self._accuracies(cluster).groups()
-            ],
-        )
+        groups = [
+            convert(share, GroupAnswer, from_attributes=True)
+            for share in self._accuracies(cluster).groups()
+        ]
+        return GroupsAnswer(cluster=cluster, groups=groups)
 
     def is_used(self, cluster: str) -> bool:
         """Return whether this process was asked for priorities of the cluster's jobs."""

@@ -4,18 +4,13 @@ import asyncio
 from dataclasses import asdict
 
 import structlog
+from msgspec import convert, structs
 
 from predictors.registry import AUTO
-from service.contract.answers import (
-    MethodAnswer,
-    MethodsAnswer,
-    ObservedShareAnswer,
-    RecentScoreAnswer,
-    ScoreAnswer,
-)
+from service.contract.answers import MethodAnswer, MethodsAnswer, ScoreAnswer
 from service.metrics import MethodScores
 from service.operations.live_queue.showing import all_waits
-from service.store import MethodScore, ObservedShare, RecentScore, StoreError
+from service.store import MethodScore, RecentScore, StoreError
 from service.worker.worker import Worker
 
 log = structlog.get_logger()
@@ -89,29 +84,8 @@ class Reporting:
 
 
 def _score(score: MethodScore | None, recent: RecentScore | None) -> ScoreAnswer | None:
+    """Return the scores of a method as the API answers them, under the same names."""
     if score is None or score.jobs == 0:
         return None
-    return ScoreAnswer(
-        jobs=score.jobs,
-        mean_absolute_error=score.mean_absolute_error,
-        underestimation_rate=score.underestimation_rate,
-        accuracy=score.accuracy,
-        coverage=score.coverage,
-        nominal_coverage=score.nominal_coverage,
-        recent=None if recent is None else _recent(recent),
-    )
-
-
-def _recent(recent: RecentScore) -> RecentScoreAnswer:
-    return RecentScoreAnswer(
-        jobs=recent.jobs,
-        underestimation_rate=recent.underestimation_rate,
-        intervals=_observed(recent.intervals),
-        rates=_observed(recent.rates),
-    )
-
-
-def _observed(share: ObservedShare | None) -> ObservedShareAnswer | None:
-    if share is None:
-        return None
-    return ObservedShareAnswer(jobs=share.jobs, nominal=share.nominal, observed=share.observed)
+    fields = structs.asdict(score) | {"recent": recent}
+    return convert(fields, ScoreAnswer, from_attributes=True)

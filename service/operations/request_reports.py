@@ -20,7 +20,6 @@ from service.contract.reports import (
     UsersReportAnswer,
 )
 from service.errors import ForbiddenError
-from service.operations.suggested_requests import rounded_up
 from service.pseudonyms import Pseudonyms
 from service.store import Store
 
@@ -28,9 +27,10 @@ MOST_RUNS = 200_000
 """Largest number of runs in a report, the newest: more would take longer than people wait."""
 
 DAYS_BACK = 30
-DAY = 86400.0
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
-HOUR = 3600.0
+STEPS = ((HOUR, 5 * MINUTE), (6 * HOUR, 15 * MINUTE), (24 * HOUR, HOUR), (float("inf"), 6 * HOUR))
+"""Requests up to the first are rounded up to a multiple of the second, in seconds."""
 
 FEWEST_RUNS = 5
 """Runs of one job name below which no other request is suggested."""
@@ -94,6 +94,36 @@ def enough_for(runs: Sequence[Completion], share: float) -> float | None:
     if len(runs) < FEWEST_RUNS or wanted > len(needed):
         return None
     return rounded_up(max(1.0, needed[wanted - 1]))
+
+
+def suggested_request(
+    levels: Sequence[float], runtimes: Sequence[float] | None, share: float, request: float
+) -> float | None:
+    """Return the shortest usual request that holds ``share`` of the runs, in seconds.
+
+    Return None if no runtimes are known, or if it would not be shorter than ``request``.
+
+    Args:
+        levels: shares of the runs, ascending.
+        runtimes: seconds that these shares of the runs do not exceed.
+        share: share of the runs that the request should hold.
+        request: present request, in seconds.
+    """
+    if runtimes is None:
+        return None
+    enough = next(
+        (seconds for level, seconds in zip(levels, runtimes, strict=True) if level >= share), None
+    )
+    if enough is None:
+        return None
+    wanted = rounded_up(enough)
+    return wanted if wanted < request else None
+
+
+def rounded_up(seconds: float) -> float:
+    """Return the next full step of ``STEPS``, in seconds."""
+    step = next(step for most, step in STEPS if seconds <= most)
+    return max(1, ceil(seconds / step)) * step
 
 
 def was_cut_off(run: Completion) -> bool:

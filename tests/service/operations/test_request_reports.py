@@ -10,9 +10,10 @@ from service.operations.request_reports import (
     application_reports,
     by_application,
     enough_for,
+    rounded_up,
+    suggested_request,
     total,
 )
-from service.operations.suggested_requests import rounded_up, suggested_request
 
 HOUR = 3600.0
 
