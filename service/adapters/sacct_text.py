@@ -68,7 +68,7 @@ class _Layout:
     Attributes:
         columns: names in lower case; several readings where nothing names them, all as wide.
         separator: of the cells.
-        is_named: whether the file or the caller names the columns.
+        is_named: whether the file names the columns.
     """
 
     columns: tuple[tuple[str, ...], ...]
@@ -88,16 +88,12 @@ class _Layout:
 
 
 def read_sacct(
-    lines: Iterable[str],
-    *,
-    columns: Sequence[str] | None = None,
-    zone: tzinfo = UTC,
-    cluster: str | None = None,
+    lines: Iterable[str], *, zone: tzinfo = UTC, cluster: str | None = None
 ) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
     """Yield line number (from 1) and run of every row, or the reason to skip it.
 
-    Without ``columns`` the first line must name them, or it is the header-less export that Open
-    XDMoD reads. A line that names the same columns again, as where files were put together, is
+    The first line must name the columns, or it is the header-less export that Open XDMoD reads.
+    A line that names the same columns again, as where files were put together, is
     passed over.
 
     Raises:
@@ -107,8 +103,8 @@ def read_sacct(
     first = next(numbered, None)
     if first is None:
         return
-    header = None if columns else _named_by(first[1])
-    layout = header or _unnamed(first[1], columns)
+    header = _named_by(first[1])
+    layout = header or _unnamed(first[1])
     rows = numbered if header else chain([first], numbered)
     if header:
         rows = (row for row in rows if row[1].strip() != first[1].strip())
@@ -133,10 +129,8 @@ def _named_by(line: str) -> _Layout | None:
     return _Layout((names,), separator, is_named=True)
 
 
-def _unnamed(line: str, columns: Sequence[str] | None) -> _Layout:
+def _unnamed(line: str) -> _Layout:
     separator = "\x1f" if "\x1f" in line else "|"
-    if columns:
-        return _Layout((_cleaned(columns),), separator, is_named=True)
     return _Layout((XDMOD_COLUMNS, OLD_XDMOD_COLUMNS), separator, is_named=False)
 
 

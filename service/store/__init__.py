@@ -14,8 +14,8 @@ from service.store.database import (
 )
 from service.store.diagnostics import ClusterDiagnostics, Shift
 from service.store.ended_runs import EndedRun, ScoredPrediction
-from service.store.forgetting import Erased, Erasure, Erasures
-from service.store.past_runs import ClusterHistory, PastRuns
+from service.store.forgetting import Erased, Erasure
+from service.store.past_runs import ClusterHistory
 from service.store.queue_records import Queues, WaitScore
 from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
 from service.store.scores import MethodScore, ObservedShare, RecentScore, Side
@@ -31,14 +31,12 @@ __all__ = [
     "EndedRun",
     "Erased",
     "Erasure",
-    "Erasures",
     "ForeignDatabaseError",
     "Ingested",
     "LogReader",
     "MethodScore",
     "NewerSchemaError",
     "ObservedShare",
-    "PastRuns",
     "Queues",
     "RecentScore",
     "RecordedPrediction",

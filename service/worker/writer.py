@@ -66,7 +66,6 @@ class Writer:
         unacknowledged: completions whose sender still waits.
         commits: transactions committed.
         dropped_predictions: predictions dropped for lack of room, or refused by the database.
-        last_flush_seconds: duration of the last transaction.
         failure: error of the last transaction; None if it succeeded.
     """
 
@@ -83,7 +82,6 @@ class Writer:
         self.unacknowledged = 0
         self.commits = 0
         self.dropped_predictions = 0
-        self.last_flush_seconds = 0.0
         self.failure: Exception | None = None
         self._store = store
         self._before_acknowledging = before_acknowledging
@@ -199,9 +197,7 @@ class Writer:
     def _write(
         self, waiting: Sequence[_Waiting], predictions: Sequence[RecordedPrediction]
     ) -> list[Ingested]:
-        started = time.perf_counter()
         counts = self._store.write([item.group for item in waiting], predictions)
-        self.last_flush_seconds = time.perf_counter() - started
         self.commits += 1
         self.failure = None
         if waiting:

@@ -314,11 +314,6 @@ def test_empty_lines_are_counted():
     assert [number for number, _ in read_sacct([LATE, "\n", LATE_ROW])] == [3]
 
 
-def test_columns_can_be_named_by_the_caller():
-    columns = HEADER.strip().split("|")
-    assert outcomes([ORDINARY], columns=columns, zone=UTC) == [only(ORDINARY)]
-
-
 def test_an_empty_file_has_no_rows():
     assert outcomes([]) == []
     assert outcomes([HEADER]) == []
