@@ -5,11 +5,31 @@ import os
 import sys
 from collections.abc import MutableMapping
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import structlog
 
-from service.settings import Settings
+
+class LogSettings(Protocol):
+    """The settings of logs, which those of the service contain."""
+
+    @property
+    def log_level(self) -> str:
+        """The lowest severity of written log records."""
+        ...
+
+    @property
+    def log_format(self) -> str:
+        """``json``, ``console``, or ``auto``: for people on a terminal, else JSON."""
+        ...
+
+
+class LogOptions(NamedTuple):
+    """The settings of logs of a command that reads no settings of the service."""
+
+    log_level: str
+    log_format: str
+
 
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {
     0x2028: "\\u2028",
@@ -107,14 +127,14 @@ def is_journal() -> bool:
     return (device, inode) == (str(there.st_dev), str(there.st_ino))
 
 
-def is_for_people(settings: Settings) -> bool:
+def is_for_people(settings: LogSettings) -> bool:
     """Return whether the log is for people: by the setting, or because it goes to a terminal."""
     if settings.log_format == "auto":
         return sys.stderr.isatty()
     return settings.log_format == "console"
 
 
-def configure(settings: Settings) -> None:
+def configure(settings: LogSettings) -> None:
     """Send our records and those of the libraries to standard error in one format."""
     ours: list[structlog.typing.Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,

@@ -2,12 +2,14 @@
 
 import math
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from predictors.jobs import DEFAULT_CLUSTER, LATEST_TIME, Completion, Status, Submission
-from service.store import ReportedCompletion
+
+if TYPE_CHECKING:
+    from service.store import ReportedCompletion
 
 Document = TypeVar("Document")
 
@@ -88,7 +90,7 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
     memory: float | None = None,
     prediction_id: str | None = None,
     replaced_id: str | None = None,
-) -> ReportedCompletion:
+) -> "ReportedCompletion":
     """Return a run from its facts: times in Unix seconds, durations in seconds.
 
     ``memory`` is KiB for the whole job, ``elapsed`` the time it really ran: less than end minus
@@ -97,6 +99,9 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
     Raises:
         SkippedError: what makes a run is missing or contradicts itself.
     """
+    # Slurm's updater reads fields of jobs, and has no room for a store.
+    from service.store import ReportedCompletion  # noqa: PLC0415
+
     began = _moment(start, Reason.UNKNOWN_START)
     ended = _moment(end, Reason.UNKNOWN_END)
     submitted = _moment(submit, Reason.UNKNOWN_SUBMIT)

@@ -4,19 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Raw, Struct
-
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError
 from service.adapters.values import count, kibibytes, slurm_walltime, text
 
 KIBIBYTES_PER_MEBIBYTE = 1024
-
-
-class Jobs(Struct, gc=False):
-    """The output of ``--json``, with undecoded jobs: a malformed job must not affect others."""
-
-    jobs: list[Raw]
 
 
 STATES = {

@@ -8,12 +8,11 @@ from datetime import UTC
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from service.adapters.runs import Reason, SkippedError, decoded, ended_run
 from service.adapters.slurm_fields import (
     KIBIBYTES_PER_MEBIBYTE,
-    Jobs,
     prediction_id_of,
     queue_of,
     requested_limit,
@@ -22,6 +21,12 @@ from service.adapters.slurm_fields import (
 )
 from service.adapters.values import MINUTE, count, moment, number, text
 from service.store import ReportedCompletion
+
+
+class Jobs(Struct, gc=False):
+    """The output of ``--json``, with undecoded jobs: a malformed job must not affect others."""
+
+    jobs: list[Raw]
 
 
 class JobcompDocument(Struct, gc=False):

@@ -24,6 +24,10 @@ REMOVED_OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--mail-dir": "--everybody --csv lists the users and what each has to gain.",
     },
     "serve": {"--insecure": "it is called --allow-unauthenticated."},
+    "slurm-updater": {
+        "--rate": "--slurmctld-share says how much of slurmctld's time updates may take.",
+        "--config": "--log-level and --log-format are what it read from there.",
+    },
     "tune": {
         "--dry-run": "a round of a history that is too short says so and changes nothing.",
         "--follow": "the service runs rounds by itself, and `walltimed tune --due` under a timer "

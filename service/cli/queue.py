@@ -30,6 +30,9 @@ WIDTHS = {
 
 STATES = {"running": "R", "waiting": "PD", "held": "H"}
 
+UNPLANNED = "unplanned"
+"""The start of a job that the scheduler has not planned yet."""
+
 RIGHT = frozenset({"CPUS", "LIMIT", "START", "END"})
 
 
@@ -111,6 +114,8 @@ def show(answer: dict[str, Any]) -> None:
     out.print(row({name: name for name in WIDTHS}), style="bold", soft_wrap=True)
     for job in answer["jobs"]:
         out.print(escape(row(cells(job, now))), soft_wrap=True)
+    if note := unplanned_note(answer["jobs"]):
+        out.print(note, style="dim")
     totals = answer["totals"]
     counts = ", ".join(f"{totals[state]['jobs']:,} {state}" for state in STATES)
     if answer["matching"] > len(answer["jobs"]):
@@ -132,9 +137,30 @@ def cells(job: dict[str, Any], now: float) -> dict[str, str]:
         "ST": STATES[job["state"]],
         "CPUS": str(job["requested_processors"]),
         "LIMIT": walltime(job["requested_walltime"]),
-        "START": moment(job["start_time"], now),
+        "START": start_cell(job, now),
         "END": moment(job["end_time"], now),
     }
+
+
+def start_cell(job: dict[str, Any], now: float) -> str:
+    """Return the start of a job, else why it has none."""
+    if job["start_time"] is not None:
+        return moment(job["start_time"], now)
+    return (job["reason"] or "-") if job["is_planned"] else UNPLANNED
+
+
+def unplanned_note(jobs: list[dict[str, Any]]) -> str | None:
+    """Return what is known of the waits of jobs that are not planned yet; None without such."""
+    late = [job for job in jobs if not job["is_planned"]]
+    if not late:
+        return None
+    note = f"{UNPLANNED}: too many jobs wait before it"
+    waits = sorted(job["usual_wait"] for job in late if job["usual_wait"] is not None)
+    if not waits:
+        return note
+    shortest, longest = duration(waits[0]), duration(waits[-1])
+    span = shortest if shortest == longest else f"{shortest} to {longest}"
+    return f"{note}; half of such jobs waited {span} or less"
 
 
 def row(found: dict[str, str]) -> str:

@@ -4,9 +4,8 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.markup import escape
@@ -14,15 +13,18 @@ from rich.table import Table
 
 from predictors.jobs import LONGEST
 from service.cli.connection import token_of
-from service.cli.options import LONGEST_SECONDS, load_settings
+from service.cli.options import LONGEST_SECONDS
 from service.slurm_updater.planning import LARGEST_SITE_FACTOR, Mode, Order
 from simulator.cli.console import CommandError, ExitCode, err, out, print_json
-from simulator.cli.options import AsJson, ConfigFile
+from simulator.cli.options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from service.slurm_updater.updater import QueueUpdate, Updater, UpdaterOptions
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "json", "console"]
 
 Names = Annotated[
     list[str] | None,
@@ -62,7 +64,12 @@ def slurm_updater(
     interval: Annotated[
         float, typer.Option(min=1.0, max=LONGEST_SECONDS, help="Seconds between rounds.")
     ] = 60.0,
-    rate: Annotated[float, typer.Option(min=0.01, max=100.0, help="Most updates a second.")] = 5.0,
+    slurmctld_share: Annotated[
+        float,
+        typer.Option(
+            min=0.01, max=100.0, help="Percent of slurmctld's time that updates may take."
+        ),
+    ] = 5.0,
     predict_again_after: Annotated[
         float,
         typer.Option(
@@ -89,7 +96,14 @@ def slurm_updater(
         bool,
         typer.Option("--dry-run", help="Run one round that only prints its changes."),
     ] = False,
-    file: ConfigFile = None,
+    log_level: Annotated[
+        LogLevel,
+        typer.Option(envvar="WALLTIMED_LOG_LEVEL", help="Lowest severity of log records."),
+    ] = "info",
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(envvar="WALLTIMED_LOG_FORMAT", help="auto: for people on a terminal."),
+    ] = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Keep TimeMin, SiteFactor and AdminComment of Slurm's jobs right, through scontrol.
@@ -107,7 +121,7 @@ def slurm_updater(
         walltimed slurm-updater --mode soft --order psp --partition short
     """
     from service import logs
-    from service.slurm_updater.handover import hand_over as hand_over_queue
+    from service.slurm_updater.handover import HandOver
     from service.slurm_updater.queries import ServiceQueries
     from service.slurm_updater.slurm import Slurm
     from service.slurm_updater.updater import Updater, UpdaterOptions
@@ -115,8 +129,7 @@ def slurm_updater(
 
     if mode is Mode.OFF and order is Order.NONE:
         raise CommandError("With --mode off there is nothing to do but --order.", ExitCode.USAGE)
-    settings = load_settings(config=file)
-    logs.configure(settings)
+    logs.configure(logs.LogOptions(log_level, log_format))
     options = UpdaterOptions(
         cluster=cluster,
         mode=mode,
@@ -127,21 +140,18 @@ def slurm_updater(
         accounts=allow_list(account),
         partitions=allow_list(partition),
         interval=interval,
-        rate=rate,
+        share=slurmctld_share / 100,
         again_after=predict_again_after,
     )
     token = token_of(token_file) if token_file else None
     with Client(url, token=token, timeout=timeout) as client:
         slurm = Slurm(slurm_bin, timeout=timeout)
-        updater = Updater(slurm, ServiceQueries(client), options)
-        handover = None
-        if hand_over and not dry_run:
-            handover = partial(hand_over_queue, slurm, client, cluster, clock=time.time)
+        sending = HandOver(slurm, client, cluster, clock=time.time) if hand_over else None
+        updater = Updater(slurm, ServiceQueries(client), options, hand_over=sending)
         if once or dry_run:
-            update = one_round(updater, dry_run=dry_run, handover=handover)
-            show(update, dry_run=dry_run, as_json=as_json)
+            show(one_round(updater, dry_run=dry_run), dry_run=dry_run, as_json=as_json)
         else:
-            follow(updater, options, handover=handover)
+            follow(updater, options)
 
 
 def allow_list(names: list[str] | None) -> frozenset[str] | None:
@@ -149,10 +159,8 @@ def allow_list(names: list[str] | None) -> frozenset[str] | None:
     return frozenset(names) if names else None
 
 
-def one_round(
-    updater: "Updater", *, dry_run: bool, handover: "Callable[[], str | None] | None" = None
-) -> "QueueUpdate":
-    """Run one round, and hand the queue over.
+def one_round(updater: "Updater", *, dry_run: bool) -> "QueueUpdate":
+    """Run one round.
 
     Raises:
         CommandError: Slurm or the service cannot be reached.
@@ -161,20 +169,13 @@ def one_round(
     from service.slurm_updater.slurm import SlurmError
 
     try:
-        update = updater.round(dry_run=dry_run)
+        return updater.round(dry_run=dry_run)
     except (SlurmError, NonsenseError) as error:
         raise CommandError(str(error), ExitCode.UNAVAILABLE) from error
-    if handover is not None and (obstacle := handover()):
-        update.warnings.append(obstacle)
-    return update
 
 
 def follow(
-    updater: "Updater",
-    options: "UpdaterOptions",
-    sleep: "Callable[[float], None]" = time.sleep,
-    *,
-    handover: "Callable[[], str | None] | None" = None,
+    updater: "Updater", options: "UpdaterOptions", sleep: "Callable[[float], None]" = time.sleep
 ) -> None:
     """Run rounds until SIGTERM or ctrl-C; log a failed round and continue."""
     import structlog
@@ -189,7 +190,7 @@ def follow(
         while True:
             began = time.monotonic()
             try:
-                update = one_round(updater, dry_run=False, handover=handover)
+                update = one_round(updater, dry_run=False)
             except (CommandError, RemoteError, OSError) as error:
                 log.warning("a round failed; jobs stay as they are", reason=str(error))
             else:
@@ -207,6 +208,9 @@ def follow(
                     updated=update.updated,
                     refused=len(update.refused),
                     postponed=update.postponed,
+                    update_ms=None
+                    if update.update_seconds is None
+                    else round(1000 * update.update_seconds, 2),
                 )
             sys.stderr.flush()
             sleep(max(1.0, options.interval - (time.monotonic() - began)))

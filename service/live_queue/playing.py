@@ -290,33 +290,43 @@ def with_job(
     )
 
 
-def earliest_gap(
-    spans: Sequence[tuple[float, float, int]], capacity: int, processors: int, duration: float
-) -> float:
-    """Return the earliest start of one more job that moves no other, in seconds from now.
+class FreeProcessors(NamedTuple):
+    """The free processors of a pool by a forecast.
 
-    Args:
-        spans: start, end and processors of each other job, in seconds from now.
-        capacity: processors of the machine.
-        processors: that the job needs.
-        duration: seconds for which it needs them.
+    Attributes:
+        times: seconds from now, ascending, the first one 0.
+        free: processors that are free from each time until the next one.
     """
-    changes = sorted(
-        change
-        for start, end, size in spans
-        for change in ((max(0.0, start), size), (max(0.0, end), -size))
-    )
-    free, since = capacity, 0.0
-    is_fitting = True
-    for time, size in changes:
-        if is_fitting and time >= since + duration:
-            return since
-        free -= size
-        if free < processors:
-            is_fitting = False
-        elif not is_fitting:
-            is_fitting, since = True, time
-    return since
+
+    times: NDArray[np.float64]
+    free: NDArray[np.int64]
+
+    @classmethod
+    def beside(cls, spans: Sequence[tuple[float, float, int]], processors: int) -> Self:
+        """Return those of a pool of so many processors.
+
+        A pool is at least as large as what runs on it.
+
+        Args:
+            spans: start, end and processors of each job, in seconds from now.
+            processors: of the pool.
+        """
+        starts, ends, sizes = np.array([(0.0, 0.0, 0.0), *spans]).T
+        times, places = np.unique(np.maximum(0.0, [*starts, *ends]), return_inverse=True)
+        used = np.cumsum(np.bincount(places, [*sizes, *-sizes])).round().astype(np.int64)
+        return cls(times, max(processors, int(used[0])) - used)
+
+    def first_gap(self, processors: int, duration: float) -> float:
+        """Return the earliest start of one more job that moves no other, in seconds from now.
+
+        Args:
+            processors: that the job needs; at most those of the pool.
+            duration: seconds for which it needs them.
+        """
+        changes = np.diff(self.free >= processors, prepend=False, append=False)
+        edges = np.append(self.times, np.inf)[np.flatnonzero(changes)]
+        begins, ends = edges[::2], edges[1::2]
+        return float(begins[np.argmax(ends - begins >= duration)])
 
 
 def scheduler_semantics(rules: SchedulerRules) -> Semantics:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 from msgspec import Struct
 
-from service.slurm_updater.slurm import Slurm, SlurmError
+from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSite
 from service.slurm_updater.squeue import UnreadableQueueError, read_live_queue
 from simulator.replay.remote import Client, RemoteError
 
@@ -17,44 +17,51 @@ NOT_ALLOWED = (
 )
 
 
-def hand_over(
-    slurm: Slurm, client: Client, cluster: str | None, *, clock: Callable[[], float]
-) -> str | None:
-    """Send the queue and the machine in the place of what was sent before.
+class HandOver:
+    """Sends the queue and the machine to the service, in the place of what was sent before.
 
     Args:
         slurm: the commands.
         client: of the service.
         cluster: name of the queue; None is Slurm's ClusterName.
         clock: Unix seconds.
-
-    Returns:
-        A sentence about the obstacle, if there is one.
-
-    Raises:
-        OSError: the service cannot be reached.
     """
-    try:
-        site = slurm.site()
-        name = cluster or site.cluster
-        taken_at = clock()
-        jobs = read_live_queue(slurm.shown_queue(), name)
-        nodes = read_nodes(slurm.shown_nodes())
-    except (SlurmError, UnreadableQueueError) as error:
-        return f"the queue is not handed over: {error}"
-    pools, down = pools_of(nodes), down_partitions(nodes)
-    if not pools:
-        return "the queue is not handed over: sinfo shows no processors that run jobs"
-    for job in jobs["waiting"]:
-        job["held"] = job["held"] or job.get("queue") in down  # else another pool would run it
-    body = {"taken_at": taken_at, "pools": pools, **site.rules, **jobs}
-    try:
-        client.call("PUT", f"/v1/clusters/{quote(name, safe='')}/snapshot", body)
-    except RemoteError as error:
-        if error.status == HTTPStatus.FORBIDDEN:
-            return NOT_ALLOWED
-        return f"the queue is not handed over: {error}"
-    return None
+
+    def __init__(
+        self, slurm: Slurm, client: Client, cluster: str | None, *, clock: Callable[[], float]
+    ) -> None:
+        self._slurm = slurm
+        self._client = client
+        self._cluster = cluster
+        self._clock = clock
+
+    def send(self, site: SlurmSite, shown: IO[bytes]) -> str | None:
+        """Send what squeue has just shown, and what sinfo shows.
+
+        Returns:
+            A sentence about the obstacle, if there is one.
+
+        Raises:
+            OSError: the service cannot be reached.
+        """
+        name = self._cluster or site.cluster
+        taken_at = self._clock()
+        try:
+            nodes = read_nodes(self._slurm.shown_nodes())
+            pools = pools_of(nodes)
+            if not pools:
+                return "the queue is not handed over: sinfo shows no processors that run jobs"
+            jobs = read_live_queue(shown, name, down_partitions(nodes))
+        except (SlurmError, UnreadableQueueError) as error:
+            return f"the queue is not handed over: {error}"
+        body = {"taken_at": taken_at, "pools": pools, **site.rules, **jobs}
+        try:
+            self._client.call("PUT", f"/v1/clusters/{quote(name, safe='')}/snapshot", body)
+        except RemoteError as error:
+            if error.status == HTTPStatus.FORBIDDEN:
+                return NOT_ALLOWED
+            return f"the queue is not handed over: {error}"
+        return None
 
 
 class NodeProcessors(Struct, frozen=True, kw_only=True):

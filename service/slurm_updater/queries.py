@@ -11,7 +11,6 @@ from predictors.jobs import Submission
 from service.slurm_updater.planning import Estimate
 from service.slurm_updater.squeue import QueuedJob
 from simulator.replay.remote import Client, RemoteError, fields_of
-from simulator.replay.trace_replay import slices
 
 BATCH = 500
 """Jobs in one request; the service answers others in between."""
@@ -88,8 +87,8 @@ class ServiceQueries:
         self, jobs: Sequence[QueuedJob], ask: Callable[[Sequence[QueuedJob]], list[Any]]
     ) -> list[Any]:
         answers = []
-        for batch in slices(jobs, BATCH):
-            answers += self._without_refused(batch, ask)
+        for first in range(0, len(jobs), BATCH):
+            answers += self._without_refused(jobs[first : first + BATCH], ask)
         return answers
 
     def _without_refused(

@@ -3,9 +3,10 @@
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple, cast
 
 from msgspec import Struct
 
@@ -35,6 +36,9 @@ _SETTING = re.compile(r"^(\w+)\s*= (.*?)\s*$", re.MULTILINE)
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _FACTOR = re.compile(r"^\s*(\d+)\|(-?\d+)\s*$", re.MULTILINE)
 
+_UPDATE_TIME = re.compile(r"REQUEST_UPDATE_JOB\s.*?count:(\d+).*?total_time:(\d+)")
+"""sdiag's line about updates of jobs; the time is in microseconds."""
+
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
 """With the latter squeue shows all tasks of an array."""
 
@@ -63,20 +67,40 @@ class SlurmSite(Struct, frozen=True, kw_only=True):
     rules: dict[str, Any]
 
 
+class UpdateTime(NamedTuple):
+    """The updates of jobs since slurmctld began to count, and its time for them in seconds."""
+
+    updates: int
+    seconds: float
+
+
+class RunningCommand(NamedTuple):
+    """A command that runs, the pipe to its standard input, and that from its standard error."""
+
+    process: subprocess.Popen[bytes]
+    to_input: IO[bytes]
+    from_error: IO[bytes]
+
+
 class Slurm:
     """The commands of one cluster.
 
     Args:
         directory: where they are; by default they are looked for on the path.
         timeout: seconds that each of them may take.
+
+    Attributes:
+        timeout: seconds that each of them may take.
     """
 
     def __init__(self, directory: Path | None = None, *, timeout: float = 10.0) -> None:
         self._directory = directory
-        self._timeout = timeout
+        self.timeout = timeout
         # What users set for squeue would change what it prints.
         inherited = {
-            k: v for k, v in os.environ.items() if not k.startswith(("SQUEUE_", "SPRIO_", "SINFO_"))
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("SQUEUE_", "SPRIO_", "SINFO_", "SCONTROL_"))
         }
         self._environment = inherited | _ENVIRONMENT
 
@@ -95,14 +119,18 @@ class Slurm:
 
     def queue(self, cluster: str) -> list[QueuedJob]:
         """Return the jobs that wait or run."""
-        try:
-            return list(read_queue(self.shown_queue(), cluster))
-        except UnreadableQueueError as error:
-            raise SlurmError(str(error)) from error
+        with self.shown_queue() as shown:
+            return queue_in(shown, cluster)
 
-    def shown_queue(self) -> bytes:
-        """Return the output of squeue."""
-        return self._run("squeue", "--all", "--json")
+    def shown_queue(self) -> IO[bytes]:
+        """Return the output of squeue as a file: it may be 60 MB."""
+        shown = tempfile.TemporaryFile(prefix="walltimed-")  # noqa: SIM115 - the caller closes it
+        try:
+            self._run("squeue", "--all", "--json", output=shown)
+        except SlurmError:
+            shown.close()
+            raise
+        return shown
 
     def shown_nodes(self) -> str:
         """Return the output of sinfo."""
@@ -119,25 +147,74 @@ class Slurm:
         words = [f"{name}={value}" for name, value in changes.items()]
         self._run("scontrol", "update", f"JobId={target}", *words)
 
-    def _run(self, name: str, *arguments: str) -> bytes:
-        program = str(self._directory / name) if self._directory else name
+    def update_time(self) -> UpdateTime | None:
+        """Return slurmctld's time for updates of jobs; None if sdiag does not say."""
+        try:
+            shown = self._run("sdiag").decode("utf-8", "replace")
+        except SlurmSilentError:
+            raise
+        except SlurmError:
+            return None
+        found = _UPDATE_TIME.search(shown)
+        if found is None:
+            return UpdateTime(0, 0.0) if "Remote Procedure Call" in shown else None
+        return UpdateTime(int(found[1]), int(found[2]) / 1e6)
+
+    def start(self, name: str) -> RunningCommand:
+        """Start a command that reads its standard input; its standard output is dropped.
+
+        Raises:
+            SlurmError: it cannot be run.
+        """
+        try:
+            process = subprocess.Popen(  # noqa: S603 - as below
+                [self._program(name)],
+                env=self._environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise SlurmError(f"{name} cannot be run: {error}") from error
+        return RunningCommand(
+            process, cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stderr)
+        )
+
+    def _program(self, name: str) -> str:
+        return str(self._directory / name) if self._directory else name
+
+    def _run(self, name: str, *arguments: str, output: IO[bytes] | None = None) -> bytes:
         try:
             process = subprocess.run(  # noqa: S603 - no shell, and the administrator's own commands
-                [program, *arguments],
+                [self._program(name), *arguments],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=self._timeout,
+                stdout=output or subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                timeout=self.timeout,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise SlurmSilentError(f"{name} took more than {self._timeout:g} s") from error
+            raise SlurmSilentError(f"{name} took more than {self.timeout:g} s") from error
         except (OSError, ValueError) as error:
             raise SlurmError(f"{name} cannot be run: {error}") from error
         if process.returncode != 0:
-            output = (process.stderr or process.stdout).decode("utf-8", "replace")
-            raise SlurmError(f"{name} failed: {' '.join(output.split())[:500]}")
-        return process.stdout
+            written = (process.stderr or process.stdout or b"").decode("utf-8", "replace")
+            raise SlurmError(f"{name} failed: {' '.join(written.split())[:500]}")
+        return process.stdout or b""
+
+
+def queue_in(shown: IO[bytes], cluster: str) -> list[QueuedJob]:
+    """Return the jobs that wait or run in the output of squeue.
+
+    Raises:
+        SlurmError: it is not a queue.
+    """
+    try:
+        return list(read_queue(shown, cluster))
+    except UnreadableQueueError as error:
+        raise SlurmError(str(error)) from error
 
 
 def keeps_limits(version: str, scheduler_parameters: str) -> bool:

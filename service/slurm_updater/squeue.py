@@ -4,16 +4,19 @@
 wait, held ones too, as the service takes them.
 """
 
+import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from codecs import getincrementaldecoder
+from collections.abc import Collection, Iterator
+from sys import intern
+from typing import IO, Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from predictors.jobs import LONGEST, MOST_MEMORY, Submission
-from service.adapters.slurm_fields import KIBIBYTES_PER_MEBIBYTE, Jobs, queue_of
+from service.adapters.slurm_fields import KIBIBYTES_PER_MEBIBYTE, queue_of
 from service.adapters.values import MINUTE, count, number, text
 from simulator.replay.remote import fields_of
 
@@ -38,6 +41,13 @@ NOT_ITS_TURN = (
     "ReqNodeNotAvail",
 )
 """Beginnings of the reasons of jobs that wait for something else than their turn."""
+
+PIECE = 1 << 20
+"""Bytes of the output of squeue that are read at once."""
+
+NO_QUEUE = "squeue --json printed no list of jobs"
+
+_LIST = re.compile(r'"jobs"\s*:\s*\[')
 
 _TASKS = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
 
@@ -105,24 +115,84 @@ class QueuedJob(Struct, frozen=True, kw_only=True):
         return int(self.submission.requested_walltime // MINUTE)
 
 
-def jobs_in(body: bytes) -> Iterator[SqueueJob]:
+def jobs_in(shown: IO[bytes]) -> Iterator[SqueueJob]:
     """Decode the jobs that ``squeue --json`` prints; a job that cannot be read is left out.
+
+    They are decoded one by one: 20,000 jobs are 60 MB.
 
     Raises:
         UnreadableQueueError: it is not what ``squeue --json`` prints.
     """
-    try:
-        jobs = msgspec.json.decode(body, type=Jobs).jobs
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as broken:
-        raise UnreadableQueueError("squeue --json printed no list of jobs") from broken
-    for raw in jobs:
+    for job in _listed_objects(shown):
         try:
-            yield msgspec.json.decode(raw, type=SqueueJob)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            yield msgspec.convert(job, SqueueJob)
+        except msgspec.ValidationError:
             continue
 
 
-def read_queue(body: bytes, cluster: str) -> Iterator[QueuedJob]:
+def _listed_objects(shown: IO[bytes]) -> Iterator[Any]:
+    """Yield the elements of the list ``jobs``."""
+    shown.seek(0)
+    decode = json.JSONDecoder().raw_decode
+    unread, is_whole = TextInPieces(shown), False
+    place = unread.behind(_LIST)
+    while True:
+        place = unread.skip(place, " \t\r\n,")
+        if unread.text.startswith("]", place):
+            return
+        try:
+            element, place = decode(unread.text, place)
+        except (ValueError, RecursionError) as broken:
+            place, is_whole = unread.more(place)
+            if is_whole:
+                raise UnreadableQueueError(NO_QUEUE) from broken
+            continue
+        yield element
+
+
+class TextInPieces:
+    """The text of a file, of which only the part that is not read yet is in memory.
+
+    Attributes:
+        text: from somewhere before the place that is read, to the end of the last piece.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+        self.text = ""
+
+    def more(self, place: int) -> tuple[int, bool]:
+        """Drop what is before a place, and read on; return the place, and whether all was read."""
+        piece = self._file.read(PIECE)
+        self.text = self.text[place:] + self._decode(piece, not piece)
+        return 0, not piece
+
+    def skip(self, place: int, characters: str) -> int:
+        """Return the first place from ``place`` on with another character."""
+        while True:
+            while place < len(self.text) and self.text[place] in characters:
+                place += 1
+            if place < len(self.text):
+                return place
+            place, is_whole = self.more(place)
+            if is_whole:
+                return place
+
+    def behind(self, pattern: re.Pattern[str]) -> int:
+        """Return the place behind the first match.
+
+        Raises:
+            UnreadableQueueError: there is none.
+        """
+        while (found := pattern.search(self.text)) is None:
+            _, is_whole = self.more(0)
+            if is_whole:
+                raise UnreadableQueueError(NO_QUEUE)
+        return found.end()
+
+
+def read_queue(shown: IO[bytes], cluster: str) -> Iterator[QueuedJob]:
     """Yield the jobs that wait or run.
 
     Left out are held jobs, jobs without a limit, and unreadable ones.
@@ -130,7 +200,7 @@ def read_queue(body: bytes, cluster: str) -> Iterator[QueuedJob]:
     Raises:
         UnreadableQueueError: it is not what ``squeue --json`` prints.
     """
-    for record in jobs_in(body):
+    for record in jobs_in(shown):
         job = _job(record, cluster)
         if job is not None:
             yield job
@@ -170,13 +240,18 @@ def submission_of(record: SqueueJob, cluster: str, *, otherwise: float = 0.0) ->
         submit_time=submitted,
         cluster=cluster,
         job_id=job_id,
-        user=text(record.user_name),
-        project=text(record.account),
-        queue=queue_of(record.partition),
-        application=text(record.name),
+        user=_shared(text(record.user_name)),
+        project=_shared(text(record.account)),
+        queue=_shared(queue_of(record.partition)),
+        application=_shared(text(record.name)),
         requested_processors=processors,
         requested_memory=_memory(record, processors or 1),
     )
+
+
+def _shared(name: str | None) -> str | None:
+    """Return the name; equal ones are one object, of which a long queue needs only one."""
+    return None if name is None else intern(name)
 
 
 def _memory(record: SqueueJob, processors: int) -> float | None:
@@ -235,29 +310,39 @@ def _faithful(comment: Any) -> str | None:
     return comment if is_faithful else None
 
 
-def read_live_queue(body: bytes, cluster: str) -> dict[str, list[dict[str, Any]]]:
-    """Return running and waiting jobs of a snapshot, waiting ones by priority.
+def read_live_queue(
+    shown: IO[bytes], cluster: str, down: Collection[str] = frozenset()
+) -> dict[str, list[msgspec.Raw]]:
+    """Return running and waiting jobs of a snapshot as JSON, waiting ones by priority.
+
+    Jobs of the partitions ``down`` are held: else another pool would run them.
 
     Raises:
         UnreadableQueueError: it is not what ``squeue --json`` prints.
     """
-    running: list[dict[str, Any]] = []
-    waiting: list[tuple[float, float, dict[str, Any]]] = []
-    for record in jobs_in(body):
+    running: list[msgspec.Raw] = []
+    waiting: list[tuple[float, float, msgspec.Raw]] = []
+    for record in jobs_in(shown):
         submission = submission_of(record, cluster, otherwise=NO_LIMIT)
         if submission is None:
             continue
         states = states_of(record)
         if states & RUNNING and (started := number(record.start_time)):
-            running.append({**fields(record, submission), "start_time": started})
+            running.append(_raw({**fields(record, submission), "start_time": started}))
         elif "PENDING" in states:
             priority = number(record.priority) or 0.0
+            is_held = priority == 0 or submission.queue in down
             waiting += [
-                (-priority, submission.submit_time, each)
-                for each in _waiting(record, submission, is_held=priority == 0)
+                (-priority, submission.submit_time, _raw(each))
+                for each in _waiting(record, submission, is_held=is_held)
             ]
     waiting.sort(key=lambda each: each[:2])
     return {"running": running, "waiting": [job for _, _, job in waiting]}
+
+
+def _raw(job: dict[str, Any]) -> msgspec.Raw:
+    """Return the JSON of a job, which takes less memory than its fields."""
+    return msgspec.Raw(msgspec.json.encode(job))
 
 
 def states_of(record: SqueueJob) -> frozenset[str]:

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Mapping
-from math import ceil
+from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from service.adapters.slurm_fields import prediction_id_of
+from service.slurm_updater.handover import HandOver
 from service.slurm_updater.planning import (
     Estimate,
     Mode,
@@ -18,8 +19,15 @@ from service.slurm_updater.planning import (
     owns_time_min,
 )
 from service.slurm_updater.queries import ServiceQueries
-from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, SlurmSite
+from service.slurm_updater.slurm import (
+    Slurm,
+    SlurmError,
+    SlurmSilentError,
+    SlurmSite,
+    queue_in,
+)
 from service.slurm_updater.squeue import QueuedJob
+from service.slurm_updater.updates import JobUpdates, UpdatePace
 
 OPT_OUT = "walltimed=off"
 """Jobs with this in their comment are left alone."""
@@ -34,7 +42,7 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
         soft_floor: seconds below which no TimeMin is set.
         users, accounts, partitions: names whose jobs are updated; None means all.
         interval: seconds from round to round.
-        rate: updates a second, and never more of them in a round than fit into the interval.
+        share: largest share of slurmctld's time for updates, which all end within the interval.
         again_after: seconds of waiting after which a job is predicted again, where that matters;
             then after twice as many, and so on.
     """
@@ -48,7 +56,7 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
     accounts: frozenset[str] | None = None
     partitions: frozenset[str] | None = None
     interval: float = 60.0
-    rate: float = 5.0
+    share: float = 0.05
     again_after: float = 3600.0
 
     def concern(self, job: QueuedJob) -> bool:
@@ -100,6 +108,7 @@ class QueueUpdate(Struct, kw_only=True):
         updated: jobs that were changed.
         refused: why Slurm did not change a job, or not all that was to be changed, by job.
         postponed: changes that are left to the next round, for the sake of slurmctld.
+        update_seconds: slurmctld's time for an update, as sdiag counted it; None if it did not.
         warnings: what the site wants and this Slurm cannot do.
     """
 
@@ -109,6 +118,7 @@ class QueueUpdate(Struct, kw_only=True):
     updated: int = 0
     refused: dict[str, str] = field(default_factory=dict)
     postponed: int = 0
+    update_seconds: float | None = None
     warnings: list[str] = field(default_factory=list)
 
 
@@ -123,29 +133,39 @@ class Updater:
 
     Nothing here can fail a job: all that it changes is how and when a job is planned, and a
     round that fails leaves jobs as they are.
+
+    Args:
+        slurm: the commands.
+        service: answers about jobs.
+        options: of the updater.
+        hand_over: sends the queue to the service in each round; None if it is not to be sent.
+        clock: Unix seconds.
+        sleep: pauses for some seconds.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a round, and what tests replace
         self,
         slurm: Slurm,
         service: ServiceQueries,
         options: UpdaterOptions,
         *,
+        hand_over: HandOver | None = None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._slurm = slurm
         self._service = service
         self._options = options
+        self._hand_over = hand_over
         self._clock = clock
-        self._sleep = sleep
+        self._pace = UpdatePace(slurm, options.share, sleep)
         self._past: dict[str, _PastEstimate] = {}
         self._factors: dict[str, int] = {}
         self._refused: dict[str, dict[str, str]] = {}
         self._updated_at: dict[str, float] = {}
 
     def round(self, *, dry_run: bool = False) -> QueueUpdate:
-        """Run one round; with ``dry_run`` change nothing.
+        """Run one round: hand the queue over, then update jobs; with ``dry_run`` change nothing.
 
         Raises:
             SlurmError: Slurm does not answer, or lets us change nothing.
@@ -154,14 +174,19 @@ class Updater:
         now = self._clock()
         site = self._slurm.site()
         rules, warnings = rules_of(self._options, site)
-        queue = self._slurm.queue(self._options.cluster or site.cluster)
+        with self._slurm.shown_queue() as shown:
+            if self._hand_over is not None and not dry_run:
+                obstacle = self._hand_over.send(site, shown)
+                warnings += [obstacle] if obstacle else []
+            queue = queue_in(shown, self._options.cluster or site.cluster)
         jobs = [job for job in queue if self._options.concern(job)]
         self._forget_all_but(jobs)
         estimates, questions = self._estimates(jobs, rules, now)
         found = QueueUpdate(jobs=len(jobs), asked=questions, warnings=warnings)
         self._plan(jobs, estimates, rules, found)
         if not dry_run:
-            self._read_back(self._apply(found), site, found)
+            applied = self._apply(found, now + self._options.interval)
+            self._read_back(applied, site, found)
         return found
 
     def _forget_all_but(self, jobs: list[QueuedJob]) -> None:
@@ -234,32 +259,41 @@ class Updater:
             )
         )
 
-    def _apply(self, found: QueueUpdate) -> list[JobChange]:
-        """Update jobs one by one, with pauses: each update takes the locks of slurmctld."""
-        applied = []
-        most = ceil(self._options.rate * self._options.interval)
-        found.postponed = max(0, len(found.planned) - most)
-        for place, change in enumerate(found.planned[:most]):
-            if place:
-                self._sleep(1.0 / self._options.rate)
-            self._updated_at[change.job_id] = self._clock()
-            try:
-                self._slurm.update(change.target, change.settings)
-            except SlurmSilentError:
-                raise  # slurmctld is in trouble; the other updates would make it worse
-            except SlurmError as error:
-                if "permission" in str(error).lower():
-                    raise
-                # Most have just started or ended: they are looked at again in the next round.
-                self._refused[change.job_id] = change.settings
-                found.refused[change.job_id] = str(error)
-            else:
-                applied.append(change)
-                found.updated += 1
-                if "SiteFactor" in change.settings:
-                    # sprio does not list every waiting job.
-                    self._factors[change.job_id] = int(change.settings["SiteFactor"])
+    def _apply(self, found: QueueUpdate, ends: float) -> list[JobChange]:
+        """Update jobs one by one, with pauses, until a time: each update locks slurmctld."""
+        applied: list[JobChange] = []
+        if not found.planned:
+            return applied
+        self._pace.read()
+        with JobUpdates(self._slurm) as updates:
+            for place, change in enumerate(found.planned):
+                if place and self._clock() >= ends:
+                    found.postponed = len(found.planned) - place
+                    break
+                self._updated_at[change.job_id] = self._clock()
+                if self._pace.time(partial(self._update, updates, change, found)):
+                    applied.append(change)
+        found.update_seconds = self._pace.seconds
         return applied
+
+    def _update(self, updates: JobUpdates, change: JobChange, found: QueueUpdate) -> bool:
+        """Change a job; return whether Slurm did it."""
+        try:
+            updates.update(change.target, change.settings)
+        except SlurmSilentError:
+            raise  # slurmctld is in trouble; the other updates would make it worse
+        except SlurmError as error:
+            if "permission" in str(error).lower():
+                raise
+            # Most have just started or ended: they are looked at again in the next round.
+            self._refused[change.job_id] = change.settings
+            found.refused[change.job_id] = str(error)
+            return False
+        found.updated += 1
+        if "SiteFactor" in change.settings:
+            # sprio does not list every waiting job.
+            self._factors[change.job_id] = int(change.settings["SiteFactor"])
+        return True
 
     def _read_back(self, applied: list[JobChange], site: SlurmSite, found: QueueUpdate) -> None:
         """Check each TimeMin that was set, and remove the mark if it did not change.

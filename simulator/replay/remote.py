@@ -14,7 +14,6 @@ import msgspec
 
 from predictors.base import Question
 from predictors.jobs import Completion, Prediction, Submission
-from simulator.replay.trace_replay import slices
 
 LARGEST_BATCH = 1000
 """Most jobs in one request; the service's own limit is 10,000 unless it is set lower."""
@@ -158,7 +157,7 @@ class Client:
 
         A run that is reported twice counts once, so a call without an answer may be repeated.
         """
-        for part in slices(completions, LARGEST_BATCH):
+        for first in range(0, len(completions), LARGEST_BATCH):
             body = [
                 {
                     **fields_of(completion.submission),
@@ -167,7 +166,7 @@ class Client:
                     "runtime": completion.runtime,
                     "status": completion.status,
                 }
-                for completion in part
+                for completion in completions[first : first + LARGEST_BATCH]
             ]
             self.call("POST", "/v1/completions", {"completions": body})
 

@@ -7,6 +7,7 @@ queue as slurmctld does them: the TimeMin of a job that does not wait stays, and
 import json
 import re
 import sys
+import time
 from pathlib import Path
 
 DATA = Path(__file__).parents[1] / "data" / "slurm"
@@ -19,7 +20,6 @@ SCONTROL = """\
 cd "{directory}"
 [ -e hang-$1 ] && exec sleep 60
 [ "$1" = show ] && exec cat config
-[ -e refuse ] && {{ printf '%s\\037' "$@" >> updates; echo >> updates; cat refuse >&2; exit 1; }}
 exec "{python}" -SE "{this}" "$@"
 """
 PRINTS = '#!/bin/sh\ncd "{directory}"\n[ -e hang-{name} ] && exec sleep 60\nexec cat {name}.out\n'
@@ -37,13 +37,20 @@ class SlurmStandIn:
         self.jobs = json.loads((DATA / "squeue_22.05.json").read_text("utf-8"))["jobs"]
         self.config = (DATA / "scontrol_config_22.05.txt").read_text()
         self.factors = (DATA / "sprio_22.05.txt").read_text()
-        for name, script in (("scontrol", SCONTROL), ("squeue", PRINTS), ("sprio", PRINTS)):
+        commands = dict.fromkeys(("squeue", "sprio", "sdiag"), PRINTS) | {"scontrol": SCONTROL}
+        for name, script in commands.items():
             written = script.format(
                 directory=directory, name=name, python=sys.executable, this=Path(__file__)
             )
             (directory / name).write_text(written)
             (directory / name).chmod(0o755)
+        self.counts("")
         self.write()
+
+    def counts(self, lines: str) -> None:
+        """Let sdiag print these lines about requests to slurmctld."""
+        heading = "Remote Procedure Call statistics by message type\n"
+        (self.directory / "sdiag.out").write_text(heading + lines)
 
     def write(self) -> None:
         """Let the commands print the present state."""
@@ -111,11 +118,14 @@ def names_of(job: dict) -> set[str]:
     }
 
 
-def scontrol(verb: str, target: str, *settings: str) -> str | None:
+def scontrol(verb: str, target: str = "", *settings: str) -> str | None:
     """Do an update in the files of this directory, as slurmctld does; what it refuses."""
-    assert verb == "update"
+    if verb != "update":
+        return f"invalid keyword: {verb}"
     with Path("updates").open("a", encoding="utf-8") as noted:
         noted.write("".join(f"{word}\037" for word in (verb, target, *settings)) + "\n")
+    if Path("refuse").exists():
+        return Path("refuse").read_text().rstrip()
     queue = json.loads(Path("squeue.out").read_text("utf-8"))
     name = target.removeprefix("JobId=")
     job = next((job for job in queue["jobs"] if name in names_of(job)), None)
@@ -137,5 +147,15 @@ def scontrol(verb: str, target: str, *settings: str) -> str | None:
     return None
 
 
+def read_commands() -> None:
+    """Do what the lines of the standard input say, and complain on standard error."""
+    for line in sys.stdin:
+        if line.startswith("update") and Path("hang-update").exists():
+            time.sleep(60)
+        if complaint := scontrol(*line.split()):
+            sys.stderr.write(f"{complaint}\n")
+            sys.stderr.flush()
+
+
 if __name__ == "__main__":
-    sys.exit(scontrol(*sys.argv[1:]))
+    sys.exit(scontrol(*sys.argv[1:]) if sys.argv[1:] else read_commands())

@@ -25,10 +25,10 @@ from service.live_queue.job_forecasts import (
 )
 from service.live_queue.playing import (
     AWAITED_SECONDS,
+    FreeProcessors,
     JobTimes,
     PoolForecast,
     PoolQueue,
-    earliest_gap,
     play_pools,
     queue_columns,
     with_job,
@@ -65,6 +65,7 @@ class WhatIf:
         self._hide = worker.pseudonyms.submission
         self._process = worker.forecasts.dedicated
         self._clock = worker.clock
+        self._free: dict[str, tuple[LiveQueue, list[FreeProcessors]]] = {}
 
     async def ask(self, cluster: str, body: WhatIfRequest, caller: Caller) -> WhatIfAnswer:
         """Return the forecasts of the job as it is written, and of other requests for it.
@@ -171,9 +172,17 @@ class WhatIf:
         last forecast.
         """
         if forecast.queue.cost * len(jobs) > AWAITED_SECONDS:
-            spans = await asyncio.to_thread(spans_of, forecast.queue)
-            return [in_gap(forecast.queue, spans, *job) for job in jobs]
+            pools = await self._free_processors(forecast.queue)
+            return [in_gap(forecast.queue, pools, *job) for job in jobs]
         return await self._play(forecast, jobs)
+
+    async def _free_processors(self, queue: LiveQueue) -> list[FreeProcessors]:
+        """Return those of each pool, computed once for each forecast."""
+        cluster = queue.snapshot.cluster
+        before = self._free.get(cluster)
+        if before is None or before[0] is not queue:
+            before = self._free[cluster] = queue, await asyncio.to_thread(free_processors, queue)
+        return before[1]
 
     async def _play(
         self, forecast: VersionedQueue, jobs: Sequence[tuple[Submission, RuntimeEstimate]]
@@ -221,14 +230,10 @@ def last_predicted(queue: LiveQueue, job: LiveJob) -> float:
     return job.submission.requested_walltime if known is None else known
 
 
-Span = tuple[float, float, int]
-"""Start and end of a job in seconds from now, and its processors."""
-
-
-def spans_of(queue: LiveQueue) -> list[list[Span]]:
-    """Return the jobs of each pool, from their starts to their ends by the last forecast."""
+def free_processors(queue: LiveQueue) -> list[FreeProcessors]:
+    """Return the free processors of each pool by the last forecast."""
     snapshot = queue.snapshot
-    spans: list[list[Span]] = [[] for _ in snapshot.pools]
+    spans: list[list[tuple[float, float, int]]] = [[] for _ in snapshot.pools]
     for job in snapshot.jobs:
         forecast = queue.forecasts.get(job.job_id)
         point = forecast.last if forecast and job.state is not JobState.HELD else None
@@ -236,22 +241,23 @@ def spans_of(queue: LiveQueue) -> list[list[Span]]:
             spans[pool_place(snapshot.pools, job.submission.queue)].append(
                 (point.start - snapshot.taken_at, point.end - snapshot.taken_at, job.processors)
             )
-    return spans
+    return [
+        FreeProcessors.beside(each, pool.processors)
+        for each, pool in zip(spans, snapshot.pools, strict=True)
+    ]
 
 
 def in_gap(
     queue: LiveQueue,
-    spans: Sequence[Sequence[Span]],
+    pools: Sequence[FreeProcessors],
     request: Submission,
     estimate: RuntimeEstimate,
 ) -> PoolForecast:
     """Return the forecast of a job that takes the first gap and moves no other job."""
-    pools, processors = queue.snapshot.pools, request.requested_processors or 1
-    place = pool_place(pools, request.queue)
+    place = pool_place(queue.snapshot.pools, request.queue)
     by_requests = queue.snapshot.rules.plans_by == "requests"
     length = request.requested_walltime if by_requests else estimate.runtime
-    used = sum(size for start, _, size in spans[place] if start <= 0)
-    start = earliest_gap(spans[place], max(pools[place].processors, used), processors, length)
+    start = pools[place].first_gap(request.requested_processors or 1, length)
     none = JobTimes(np.array([]), None, None)
     return PoolForecast(
         starts=JobTimes(np.array([start]), None, None),

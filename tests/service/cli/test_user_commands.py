@@ -10,6 +10,7 @@ import pytest
 from private_munge import REASON_TO_SKIP, PrivateMunge
 from running_service import Service, eventually
 
+from service.cli.queue import start_cell, unplanned_note
 from service.store import open_store
 from simulator.replay.remote import ServiceUnavailableError
 
@@ -131,6 +132,30 @@ def test_queue_reads_like_squeue(call):
     assert fits(told)
     assert len(call("queue", "--user", "ada")[1].splitlines()) == 3
     assert json.loads(call("queue", "--json")[1])["matching"] == 3
+
+
+def late(usual_wait, **fields):
+    job = {"start_time": None, "is_planned": False, "reason": None, "usual_wait": usual_wait}
+    return job | fields
+
+
+@pytest.mark.parametrize(
+    ("job", "cell"),
+    [
+        (late(None), "unplanned"),
+        (late(None, is_planned=True, reason="Dependency"), "Dependency"),
+        (late(None, is_planned=True), "-"),
+    ],
+)
+def test_a_job_without_a_forecast_start_shows_why(job, cell):
+    assert start_cell(job, 0.0) == cell
+
+
+def test_jobs_that_are_not_planned_yet_are_told_how_long_such_jobs_waited():
+    assert unplanned_note([late(None, is_planned=True)]) is None
+    assert "waited" not in unplanned_note([late(None)])
+    assert "waited 10 min or less" in unplanned_note([late(600.0), late(None)])
+    assert "waited 10 min to 2.0 h or less" in unplanned_note([late(7200.0), late(600.0)])
 
 
 def test_queue_tells_one_job_at_length(call):

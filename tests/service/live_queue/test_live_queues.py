@@ -457,6 +457,8 @@ def test_jobs_beyond_the_planning_depth_are_told_how_long_such_jobs_waited(live)
     asked = {"submission": {"requested_walltime": 100, "queue": "short"}}
     answer = live.post("/v1/clusters/hill/what-if", asked).json()
     assert (answer["as_written"]["obstacle"], answer["usual_wait"]) == ("not-planned", 60)
+    page = live.get("/queue?cluster=hill").text
+    assert "not planned yet; half of such jobs waited 1 min or less" in page
 
 
 def test_jobs_that_would_start_beyond_the_window_are_not_planned(live):

@@ -11,8 +11,8 @@ from predictors.memory.error_ratios import ENOUGH_RATIOS
 from service.live_queue.playing import (
     FIRST_DEPTH,
     NOBODY,
+    FreeProcessors,
     PlayingLimits,
-    earliest_gap,
     play_pools,
     queue_columns,
     with_job,
@@ -143,4 +143,5 @@ def test_with_time_all_jobs_are_played_as_without_a_limit():
 )
 def test_a_job_takes_the_first_gap_between_the_others(processors, duration, start):
     spans = [(-5.0, 20.0, 2), (10.0, 20.0, 1), (20.0, 30.0, 1)]
-    assert earliest_gap(spans, 4, processors, duration) == start
+    free = FreeProcessors.beside(spans, 4)
+    assert free.first_gap(processors, duration) == start

@@ -1,8 +1,11 @@
 """The updater: right, sparing with slurmctld, and harmless whatever else happens."""
 
 import json
+import subprocess
+import sys
 import time
 from contextlib import nullcontext
+from io import BytesIO
 from itertools import count
 from pathlib import Path
 
@@ -28,6 +31,7 @@ from service.slurm_updater.queries import NonsenseError, ServiceQueries
 from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, keeps_limits
 from service.slurm_updater.squeue import UnreadableQueueError, read_queue, tasks_of
 from service.slurm_updater.updater import Updater, UpdaterOptions
+from service.slurm_updater.updates import UpdatePace
 from simulator.replay.remote import RemoteError
 
 SAMPLES = Path(__file__).parents[4] / "shared" / "samples" / "slurm"
@@ -96,7 +100,11 @@ def updater(slurm, client):
 
 
 def recorded(slurm):
-    return list(read_queue((slurm.directory / "squeue.out").read_bytes(), "private"))
+    return queue_of((slurm.directory / "squeue.out").read_bytes())
+
+
+def queue_of(shown, cluster="private"):
+    return list(read_queue(BytesIO(shown), cluster))
 
 
 def test_a_queue_is_read_as_slurm_showed_it(slurm):
@@ -122,7 +130,7 @@ def test_queues_of_all_versions_are_read(version):
     file = SAMPLES / version / "squeue_json.json"
     if not file.exists():
         pytest.skip(f"needs {file}")
-    jobs = {job.job_id: job for job in read_queue(file.read_bytes(), "mini")}
+    jobs = {job.job_id: job for job in queue_of(file.read_bytes(), "mini")}
     shown = {str(job["job_id"]): job for job in json.loads(file.read_bytes())["jobs"]}
     running = {number for number, job in shown.items() if "RUNNING" in job["job_state"]}
     assert running <= set(jobs)
@@ -165,14 +173,14 @@ def test_no_queue_whatsoever_breaks_the_reader(changes, data):
     job = whole["jobs"][3]
     for name in data.draw(st.lists(st.sampled_from(sorted(job)), max_size=6)):
         changes[name] = data.draw(JSON)
-    read = list(read_queue(json.dumps({"jobs": [job | changes, job]}).encode(), "private"))
+    read = queue_of(json.dumps({"jobs": [job | changes, job]}).encode())
     assert read[-1].job_id == "4"
 
 
 @pytest.mark.parametrize("body", [b"", b"slurm_load_jobs error: Unable to contact", b'{"jobs": 3}'])
 def test_what_is_no_queue_is_said_to_be_none(body):
     with pytest.raises(UnreadableQueueError):
-        list(read_queue(body, "private"))
+        queue_of(body)
 
 
 def test_predictions_are_noted_down_behind_what_others_wrote(slurm, updater):
@@ -430,8 +438,8 @@ def test_a_job_that_came_too_late_and_is_requeued_is_set_right_again(slurm, upda
 def test_rounds_that_set_no_time_min_read_the_queue_once(slurm, updater, monkeypatch):
     slurm.becomes("25.05.4")
     reads = []
-    queue = Slurm.queue
-    monkeypatch.setattr(Slurm, "queue", lambda *args: reads.append(1) or queue(*args))
+    shown_queue = Slurm.shown_queue
+    monkeypatch.setattr(Slurm, "shown_queue", lambda *args: reads.append(1) or shown_queue(*args))
     keeper = updater(mode=Mode.SOFT)
     keeper.round()
     assert len(reads) == 2
@@ -491,7 +499,7 @@ def test_time_min_is_always_below_the_limit(predicted, minutes):
 def a_job(minutes):
     shown = {"job_id": 7, "job_state": "PENDING", "submit_time": 1, "priority": 1}
     body = json.dumps({"jobs": [shown | {"time_limit": minutes}]})
-    return next(read_queue(body.encode(), "c"))
+    return queue_of(body.encode())[0]
 
 
 def rules(**changes):
@@ -516,27 +524,83 @@ def test_only_who_is_allowed_is_concerned(slurm, updater, options, left):
     assert {job for job, _ in slurm.updates()} == left
 
 
-def test_jobs_are_updated_no_faster_than_allowed_and_each_has_its_turn(slurm, client):
-    waits = []
-    ticks = count(1)
+def test_updates_end_with_the_interval_and_each_job_has_its_turn(slurm, client):
+    ticks = count()
     keeper = Updater(
         Slurm(slurm.directory),
         ServiceQueries(client),
-        UpdaterOptions(interval=1.0, rate=2.0),
+        UpdaterOptions(interval=3.0),
         clock=lambda: NOW + next(ticks),
-        sleep=waits.append,
+        sleep=lambda _seconds: None,
     )
     done = keeper.round()
-    assert (done.updated, done.postponed, waits) == (2, 3, [0.5])
-    first = {job for job, _ in slurm.updates()}
-    slurm.write()  # somebody undoes it every time
-    keeper.round()
-    second = {job for job, _ in slurm.updates()}
+    assert (done.updated, done.postponed) == (2, 3)
+    rounds = [{job for job, _ in slurm.updates()}]
+    for _ in range(2):
+        slurm.write()  # somebody undoes it every time
+        keeper.round()
+        rounds.append({job for job, _ in slurm.updates()})
+    assert not rounds[0] & rounds[1]
+    assert len(set().union(*rounds)) == 5
+
+
+COUNTED = "\tREQUEST_UPDATE_JOB    ( 3001) count:{}  ave_time:1999   total_time:{}\n"
+"""A line of sdiag; times are microseconds."""
+
+
+@pytest.mark.parametrize(("counts", "pause"), [([(10, 20_000)], 0.04), ([], 0.0)])
+def test_updates_take_their_share_of_slurmctlds_time(slurm, counts, pause):
+    slurm.counts("".join(COUNTED.format(*each) for each in counts))
+    pauses = []
+    pace = UpdatePace(Slurm(slurm.directory), 0.05, pauses.append)
+    pace.read()
+    pace.time(lambda: None)
+    assert pauses == [pytest.approx(pause, abs=0.005)]
+
+
+def test_the_time_of_updates_is_counted_again_and_again_and_anew_after_midnight(slurm):
+    pace, found = UpdatePace(Slurm(slurm.directory), 0.05, lambda _seconds: None), []
+    for counts in [(10, 20_000), (20, 30_000), (20, 30_000), (5, 25_000)]:
+        slurm.counts(COUNTED.format(*counts))
+        pace.read()
+        found.append(pace.seconds)
+    assert found == pytest.approx([0.002, 0.001, 0.001, 0.005])
+
+
+def test_without_sdiag_the_time_until_the_answer_counts(slurm):
+    (slurm.directory / "sdiag").unlink()
+    pauses = []
+    pace = UpdatePace(Slurm(slurm.directory), 0.5, pauses.append)
+    pace.read()
+    pace.time(lambda: time.sleep(0.05))
+    assert pauses == [pytest.approx(0.05, abs=0.04)]
+
+
+def test_many_updates_go_through_one_scontrol(slurm, updater, monkeypatch):
+    for job in slurm.jobs:
+        job["admin_comment"] = ""
     slurm.write()
-    keeper.round()
-    third = {job for job, _ in slurm.updates()}
-    assert not first & second
-    assert len(first | second | third) == 5
+    started = []
+    start = Slurm.start
+    monkeypatch.setattr(Slurm, "start", lambda *args: started.append(args[1]) or start(*args))
+    assert updater().round().updated == 5
+    assert (started, len(slurm.updates())) == (["scontrol"], 5)
+
+
+def test_a_long_queue_is_read_in_pieces(slurm, monkeypatch):
+    monkeypatch.setattr("service.slurm_updater.squeue.PIECE", 7)
+    assert {job.target for job in recorded(slurm)} >= {"1", "2_[3,5,7,9]", "4", "6+1"}
+
+
+def test_the_updater_loads_nothing_large():
+    """Each of these is more than the rest together, on the host of slurmctld."""
+    script = """
+import sys
+import service.cli.slurm_updating, service.logs, service.slurm_updater.updater
+print(*{"numba", "numpy", "pydantic", "sqlalchemy"} & set(sys.modules))
+"""
+    command = [sys.executable, "-c", script]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "\n"
 
 
 def test_a_refused_update_is_reported_and_not_tried_again(slurm, updater):

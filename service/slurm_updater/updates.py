@@ -1,0 +1,166 @@
+"""Updates jobs through one scontrol for many of them, within a share of slurmctld's time."""
+
+import os
+import re
+import select
+import subprocess
+from collections.abc import Callable, Mapping
+from time import monotonic, perf_counter
+from types import TracebackType
+from typing import Self, TypeVar
+
+from service.slurm_updater.slurm import (
+    RunningCommand,
+    Slurm,
+    SlurmError,
+    SlurmSilentError,
+    UpdateTime,
+)
+
+Result = TypeVar("Result")
+
+LONGEST_LINE = 4000
+"""Characters of an update that scontrol gets on its standard input."""
+
+UPDATES_PER_READING = 50
+"""Updates between two readings of ``sdiag``, which is a request to slurmctld itself."""
+
+ENDING_SECONDS = 5.0
+"""Seconds that scontrol may take to end."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.,:;=+/@%^~\[\]-]+")
+"""A word that scontrol reads from its standard input as it is, without quotes."""
+
+
+class JobUpdates:
+    """Updates jobs by commands on the standard input of one ``scontrol``; use it as a context.
+
+    Each update is followed by a word that is no command. The complaint about that word, on
+    standard error, ends the answer to the update; an answer without text before it is a success.
+    Updates with words that would need quotes go to an ``scontrol`` of their own.
+    """
+
+    def __init__(self, slurm: Slurm) -> None:
+        self._slurm = slurm
+        self._command: RunningCommand | None = None
+        self._count = 0
+
+    def update(self, target: str, changes: Mapping[str, str]) -> None:
+        """Change a job, all at once: every update takes slurmctld's locks.
+
+        Raises:
+            SlurmSilentError: there is no answer in time.
+            SlurmError: Slurm refuses the change, or scontrol does not run.
+        """
+        words = [f"JobId={target}", *(f"{name}={value}" for name, value in changes.items())]
+        line = " ".join(["update", *words])
+        if len(line) > LONGEST_LINE or not all(map(_PLAIN.fullmatch, words)):
+            self._slurm.update(target, changes)
+        elif complaint := self._ask(line):
+            raise SlurmError(f"scontrol failed: {complaint[:500]}")
+
+    def _ask(self, line: str) -> str:
+        """Return what scontrol writes on standard error about a command."""
+        command = self._command = self._command or self._slurm.start("scontrol")
+        self._count += 1
+        mark = f"walltimed-{self._count}"
+        try:
+            command.to_input.write(f"{line}\n{mark}\n".encode())
+        except OSError as error:
+            raise self._ended(str(error)) from error
+        written = self._until(f"{mark}\n".encode(), command)
+        return " ".join(" ".join(written.splitlines()[:-1]).split())
+
+    def _until(self, end: bytes, command: RunningCommand) -> str:
+        """Return what scontrol writes on standard error until ``end``."""
+        pipe, answer = command.from_error.fileno(), b""
+        deadline = monotonic() + self._slurm.timeout
+        while not answer.endswith(end):
+            left = max(0.0, deadline - monotonic())
+            if not select.select([pipe], [], [], left)[0]:
+                command.process.kill()
+                self.close()
+                raise SlurmSilentError(f"scontrol took more than {self._slurm.timeout:g} s")
+            piece = os.read(pipe, 1 << 16)
+            if not piece:
+                raise self._ended(answer.decode("utf-8", "replace"))
+            answer += piece
+        return answer.decode("utf-8", "replace")
+
+    def _ended(self, written: str) -> SlurmError:
+        """Return the error for an scontrol that has ended by itself."""
+        self.close()
+        return SlurmError(f"scontrol failed: {' '.join(written.split())[:500]}")
+
+    def close(self) -> None:
+        """End scontrol, if it was started."""
+        command, self._command = self._command, None
+        if command is None:
+            return
+        command.to_input.close()
+        command.from_error.close()
+        try:
+            command.process.wait(ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            command.process.kill()
+            command.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class UpdatePace:
+    """Pauses after updates, so that these take at most a share of slurmctld's time.
+
+    The time of an update is that which ``sdiag`` counts. Where it counts nothing, it is the time
+    until the answer.
+
+    Args:
+        slurm: the commands.
+        share: largest share of slurmctld's time, more than 0 and at most 1.
+        sleep: pauses for some seconds.
+
+    Attributes:
+        seconds: slurmctld's time for an update, as it was counted last; None before.
+    """
+
+    def __init__(self, slurm: Slurm, share: float, sleep: Callable[[float], None]) -> None:
+        self._slurm = slurm
+        self._share = share
+        self._sleep = sleep
+        self._before: UpdateTime | None = None
+        self._updates = 0
+        self.seconds: float | None = None
+
+    def read(self) -> None:
+        """Count slurmctld's time for an update since the last reading."""
+        self._updates = 0
+        now, before = self._slurm.update_time(), self._before
+        self._before = now
+        if now is None:
+            self.seconds = None
+            return
+        if before is None or now.updates < before.updates:  # sdiag begins anew at midnight
+            before = UpdateTime(0, 0.0)
+        if now.updates > before.updates:
+            self.seconds = (now.seconds - before.seconds) / (now.updates - before.updates)
+
+    def time(self, update: Callable[[], Result]) -> Result:
+        """Make an update, pause, and return its result."""
+        began = perf_counter()
+        result = update()
+        took = perf_counter() - began
+        self._updates += 1
+        if self._updates >= UPDATES_PER_READING:
+            self.read()
+        cost = took if self.seconds is None else self.seconds
+        self._sleep(max(0.0, cost / self._share - took))
+        return result
