@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from tradeoff import Curve, Point, curve_of, point_of
 
 from predictors.base import Predictor
 from predictors.jobs import Completion, Submission
@@ -18,7 +19,6 @@ from predictors.methods.least_cost import LeastCost
 from simulator.cli.experiment import run_script
 from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.replay.trace_replay import events, play_jobs
-from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.study import LogPart, Played, Study, Takes, log_parts
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tradeoff import Curve, Point, curve_of, point_of
 
 from predictors.jobs import Completion
 from predictors.methods.knn import Knn
@@ -15,7 +16,6 @@ from predictors.methods.percentile import Percentile
 from simulator.cli.experiment import run_script
 from simulator.cli.study_table import TRACES, Experiment
 from simulator.replay.trace_replay import InProcess, replay
-from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.study import LogPart, Played, Study, Takes, log_parts
 

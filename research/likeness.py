@@ -17,6 +17,7 @@ import numpy as np
 from least_cost import published_methods
 from likeness_picture import draw
 from numpy.typing import NDArray
+from tradeoff import Curve, Point, curve_of, point_of
 
 from predictors.jobs import Completion
 from predictors.measures import Seconds
@@ -31,7 +32,6 @@ from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.learning.examples import Examples, examples_of, name_of, together
 from simulator.learning.training import Recipe, learn
 from simulator.replay.trace_replay import play_jobs
-from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.page import picture
 from simulator.reports.tables import text_table
 from simulator.studies.study import LogPart, Played, Study, StudyError, Takes, log_parts, runs_of

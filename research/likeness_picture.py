@@ -8,8 +8,8 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
+from tradeoff import Point
 
-from simulator.replay.tradeoff import Point
 from simulator.reports.palette import METHODS
 from simulator.reports.replay_pictures import STYLE, save
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
+from tradeoff import Curve, Point, curve_of, point_of
 
 from predictors.jobs import Completion
 from predictors.measures import Seconds
@@ -23,7 +24,6 @@ from predictors.tuning.search import SearchResult, Survey, exhaustive, survey
 from simulator.cli.experiment import run_script
 from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.replay.trace_replay import InProcess, replay
-from simulator.replay.tradeoff import Curve, Point, curve_of, point_of
 from simulator.reports.tables import text_table
 from simulator.studies.study import LogPart, Played, Study, Takes
 from simulator.studies.xu import published

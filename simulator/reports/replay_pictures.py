@@ -21,7 +21,6 @@ REQUESTED = "requested"
 
 ACTUAL_COLOUR = palette.METHODS["exact"].light
 REQUEST_COLOUR = palette.METHODS["requested"].light
-METHOD_COLOURS = tuple(colour.light for colour in palette.OTHERS)
 """For lines that are no method."""
 
 STYLE: dict[Any, Any] = {

@@ -28,7 +28,6 @@ from simulator.reports.words import (
     told_apart,
 )
 from simulator.scheduling.estimates import EXACT, REQUESTED
-from simulator.scheduling.semantics import HAND_OVERS
 from simulator.scheduling.workload import Workload
 from simulator.traces.shake import FEWEST_REPETITIONS
 
@@ -122,11 +121,6 @@ class Backtest:
     def by_request(self) -> Sequence[Play]:
         """Plays by requests, the queue ordered by them."""
         return self.plays[BY_REQUEST]
-
-    @property
-    def orders_queue(self) -> bool:
-        """Whether predictions order the queue."""
-        return self.profile in HAND_OVERS
 
     @property
     def weeks(self) -> int:
