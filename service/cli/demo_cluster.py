@@ -62,7 +62,8 @@ def busy_day(runs: Sequence[Completion], now: float) -> list[Completion]:
     Submission, start and end of each job are known beforehand, some of them in the future.
     """
     chooser = random.Random(SEED)  # noqa: S311 - no secret
-    short = [run for run in runs if SHORTEST <= run.runtime <= LONGEST and is_small(run)]
+    small = [run for run in runs if processors_of(run) <= PROCESSORS // 4]
+    short = [run for run in small if SHORTEST <= run.runtime <= LONGEST]
     if not short:
         return []
     work = sum(run.runtime * processors_of(run) for run in short) / len(short)
@@ -98,11 +99,6 @@ def scheduled(runs: Sequence[Completion]) -> list[Completion]:
         )
         for run, start, runtime in columns
     ]
-
-
-def is_small(run: Completion) -> bool:
-    """Whether many such jobs run at once."""
-    return processors_of(run) <= PROCESSORS // 4
 
 
 def processors_of(run: Completion) -> int:

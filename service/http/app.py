@@ -28,7 +28,6 @@ from service.http.routes import (
 from service.http.visitors import Visitors
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
-from service.operations.ended_jobs import ShowingEndedJobs
 from service.operations.live_queue.posting import PostingQueues
 from service.operations.live_queue.showing import ShowingQueues
 from service.operations.live_queue.taking import TakingQueues
@@ -129,8 +128,8 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
         showing=showing,
         what_if=what_if,
     )
-    ended_jobs = ShowingEndedJobs(worker.store)
-    users.add_reports(app.router, reporting_requests_of(worker), ended_jobs)
+    reports = ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
+    users.add_reports(app.router, reports, worker.store)
     tunings.add(app.router, hot, TuningRounds(worker), limit=limit)
     health.add(app.router, reporting, worker.health)
 
@@ -145,11 +144,6 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
     @app.get("/openapi.json", include_in_schema=False)
     async def for_machines(_request: Request) -> Response:
         return Response(document(), media_type="application/json")
-
-
-def reporting_requests_of(worker: Worker) -> ReportingRequests:
-    """Build the operation that compares requests with runtimes."""
-    return ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
 
 
 def site_of(worker: Worker, showing: ShowingQueues, what_if: WhatIf, ranking: Ranking) -> Website:

@@ -202,12 +202,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if wait > 0:
             self._set_timer(wait)
             return
-        self.report_silence(now - self._heard_at)
+        silent.warn(seconds=round(now - self._heard_at, 1))
         self._refuse(RequestTimeoutError("The request did not come in time."))
-
-    def report_silence(self, seconds: float) -> None:
-        """Log that a request did not arrive in time."""
-        silent.warn(seconds=round(seconds, 1))
 
     def _due(self, now: float) -> float:
         """Return the connection's deadline on the loop's clock, if nothing is received before."""

@@ -10,37 +10,31 @@ EARLIER_RUNS = 10
 """Number of earlier runs of the same name that are shown."""
 
 
-class ShowingEndedJobs:
-    """Shows ended jobs from the history; the calls block."""
+def read_ended_job(store: Store, cluster: str, job_id: str, caller: Caller) -> EndedJobAnswer:
+    """Read the runs of a job, newest first, and earlier runs like its last one; this blocks.
 
-    def __init__(self, store: Store) -> None:
-        self._ended = store.ended_jobs
-
-    def job(self, cluster: str, job_id: str, caller: Caller) -> EndedJobAnswer:
-        """Return the runs of a job, newest first, and earlier runs like its last one.
-
-        Raises:
-            UnknownJobError: no run of this id has ended, or the caller may not see it.
-        """
-        found = self._ended.runs_of(cluster, job_id)
-        runs = [each for each in found if caller.can_see(each.run.submission.user)]
-        if not runs:
-            raise UnknownJobError(f"No job {job_id} of this cluster is in the queue or has ended.")
-        earlier = self._ended.earlier_runs(runs[0].run, EARLIER_RUNS)
-        return EndedJobAnswer(
-            cluster=cluster,
-            job_id=job_id,
-            runs=[run_answer(each) for each in runs],
-            earlier=[
-                EarlierRunAnswer(
-                    job_id=run.submission.job_id,
-                    requested_walltime=run.submission.requested_walltime,
-                    runtime=run.runtime,
-                    end_time=run.end_time,
-                )
-                for run in earlier
-            ],
-        )
+    Raises:
+        UnknownJobError: no run of this id has ended, or the caller may not see it.
+    """
+    found = store.ended_jobs.runs_of(cluster, job_id)
+    runs = [each for each in found if caller.can_see(each.run.submission.user)]
+    if not runs:
+        raise UnknownJobError(f"No job {job_id} of this cluster is in the queue or has ended.")
+    earlier = store.ended_jobs.earlier_runs(runs[0].run, EARLIER_RUNS)
+    return EndedJobAnswer(
+        cluster=cluster,
+        job_id=job_id,
+        runs=[run_answer(each) for each in runs],
+        earlier=[
+            EarlierRunAnswer(
+                job_id=run.submission.job_id,
+                requested_walltime=run.submission.requested_walltime,
+                runtime=run.runtime,
+                end_time=run.end_time,
+            )
+            for run in earlier
+        ],
+    )
 
 
 def run_answer(ended: EndedRun) -> EndedRunAnswer:

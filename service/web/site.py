@@ -16,7 +16,7 @@ from service import logs
 from service.auth import Caller
 from service.contract.queue_answers import EndedJobAnswer, LiveJobDetailAnswer
 from service.errors import PagesBusyError, PageTooLongError, UnknownSnapshotError
-from service.operations.ended_jobs import ShowingEndedJobs
+from service.operations.ended_jobs import read_ended_job
 from service.operations.live_queue.showing import ShowingQueues
 from service.operations.live_queue.what_if import WhatIf
 from service.operations.ranking import Ranking
@@ -228,7 +228,6 @@ class Website:
         self._process = process
         self._queues = queues
         self._what_if = what_if
-        self._ended_jobs = ShowingEndedJobs(worker.store)
         self._ranking = ranking
         self.assets = Assets()
         self._renderer = Renderer(self.assets)
@@ -280,7 +279,9 @@ class Website:
         try:
             return self._queues.job(cluster, job_id, caller)
         except UnknownSnapshotError:
-            return await asyncio.to_thread(self._ended_jobs.job, cluster, job_id, caller)
+            return await asyncio.to_thread(
+                read_ended_job, self._worker.store, cluster, job_id, caller
+            )
 
     async def login(self, *, to: str, refused: str | None) -> bytes:
         """Return the form that asks for a token.

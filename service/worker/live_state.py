@@ -69,7 +69,9 @@ class ClusterState:
         self.accuracy_groups = Accuracies(default_group=settings.default_group)
         self.correction = HistoryCorrection()
         self.error_ratios = ErrorRatios()
-        self.windowed = [name for name, each in self.predictors.items() if _has_window(each)]
+        self.windowed = [
+            name for name, each in self.predictors.items() if each.memory.window_seconds > 0
+        ]
         self.unwindowed = [name for name in self.predictors if name not in self.windowed]
         self.chosen = FIRST
         self._answering = settings.method
@@ -251,10 +253,6 @@ def _end_of_newest(ends: Sequence[float], count: int) -> float:
 
 def _cluster_of(run: Completion) -> str | None:
     return run.submission.cluster
-
-
-def _has_window(predictor: Predictor) -> bool:
-    return predictor.memory.window_seconds > 0
 
 
 class LiveState:

@@ -19,10 +19,11 @@ from service.contract.reports import (
 from service.http.gate import CurrentCaller, needs
 from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import BODY_REFUSALS, refusals
-from service.operations.ended_jobs import ShowingEndedJobs
+from service.operations.ended_jobs import read_ended_job
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
 from service.operations.request_reports import ReportingRequests
+from service.store import Store
 
 OneCluster = Annotated[ClusterQuery, Query()]
 
@@ -76,9 +77,7 @@ def add(
     )
 
 
-def add_reports(
-    router: APIRouter, reporting: ReportingRequests, ended_jobs: ShowingEndedJobs
-) -> None:
+def add_reports(router: APIRouter, reporting: ReportingRequests, store: Store) -> None:
     """Add the calls."""
     extra, responses = needs(Scope.READ, Scope.SELF), refusals(422, 503)
 
@@ -95,7 +94,7 @@ def add_reports(
 
         A caller with scope self sees their own jobs only.
         """
-        return await asyncio.to_thread(ended_jobs.job, query.cluster, job_id, caller)
+        return await asyncio.to_thread(read_ended_job, store, query.cluster, job_id, caller)
 
     @router.get("/v1/reports/requests", tags=["reports"], responses=responses, openapi_extra=extra)
     async def requests(

@@ -16,7 +16,7 @@ from service.auth import Caller
 from service.contract.answers import BasisAnswer
 from service.contract.bodies import method_of
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
-from service.contract.queue_bodies import VariantBody, WhatIfRequest
+from service.contract.queue_bodies import WhatIfRequest
 from service.live_queue.job_forecasts import (
     ForecastPoint,
     LiveQueue,
@@ -84,7 +84,8 @@ class WhatIf:
         suggestion = suggested_request(
             PERCENTS, runtimes, body.share, submission.requested_walltime
         )
-        requests = [submission, *(varied(submission, each) for each in body.variants)]
+        variants = [each.model_dump(exclude_none=True) for each in body.variants]
+        requests = [submission, *(replace(submission, **each) for each in variants)]
         if suggestion is not None:
             requests.append(replace(submission, requested_walltime=suggestion))
         question = Question(coverage=self._settings.coverage, explain=body.explain)
@@ -266,11 +267,6 @@ def in_gap(
         coverage=None,
         no_interval="no-time",
     )
-
-
-def varied(submission: Submission, variant: VariantBody) -> Submission:
-    """Return the submission with the fields of the variant."""
-    return replace(submission, **variant.model_dump(exclude_none=True))
 
 
 def like_runtimes(
