@@ -20,6 +20,7 @@ EXPECTED: Mapping[str, ExitCode] = {
     "simulator.replay.method_spec.MethodSpecError": ExitCode.USAGE,
     "simulator.replay.predictions_file.PredictionsFileError": ExitCode.USAGE,
     "simulator.scheduling.semantics.SemanticsError": ExitCode.USAGE,
+    "simulator.scheduling.pbs_configuration.PbsConfigurationError": ExitCode.USAGE,
     "simulator.scheduling.slurm_configuration.SlurmConfigurationError": ExitCode.USAGE,
     "simulator.scheduling.workload.WorkloadError": ExitCode.USAGE,
     "simulator.traces.partitions.PartitionsError": ExitCode.USAGE,

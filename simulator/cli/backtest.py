@@ -32,6 +32,7 @@ from simulator.cli.options import (
     METHODS,
     ORDERS,
     POLICIES,
+    TWINS,
     AsJson,
     ConfigFile,
     CoresPerNode,
@@ -40,12 +41,14 @@ from simulator.cli.options import (
     MachineSize,
     MalformedLines,
     OnError,
+    PbsConfig,
     Processes,
+    SlurmConfig,
     TimeZone,
     choice,
     one_of,
 )
-from simulator.cli.simulate import processors_of, site_rules
+from simulator.cli.simulate import SiteOfTwin, site_of_twin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,14 +56,11 @@ if TYPE_CHECKING:
     from simulator.reports.backtest.site import BacktestSite
     from simulator.reports.backtest.verdict import Backtest
     from simulator.scheduling.semantics import Semantics
-    from simulator.scheduling.slurm_rules import SlurmRules
     from simulator.traces.completions import RecordedLog
 
-PBS = "pbs"
+SCHEDULERS = (*TWINS, *POLICIES)
 
-SCHEDULERS = ("slurm", PBS, *POLICIES)
-
-SCHEDULER_OF_FORMAT = {"sacct": "slurm", "pbs": PBS}
+SCHEDULER_OF_FORMAT = {"sacct": "slurm", "pbs": "pbs"}
 """The scheduler of a log; that of SWF is not known, and played by EASY."""
 
 DEFAULT_PAGE = Path("backtest.html")
@@ -104,19 +104,12 @@ def backtest(
             "--scheduler",
             "--policy",
             autocompletion=one_of(SCHEDULERS),
-            help="The site's scheduler: slurm (its twin), pbs (played by EASY, an indication), or "
-            "a policy of papers such as easy; default: by the log.",
+            help="The site's scheduler: slurm or pbs (their twins), or a policy of papers such as "
+            "easy; default: by the log.",
         ),
     ] = None,
-    slurm_config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            exists=True,
-            file_okay=False,
-            help="slurm: what scontrol show config, partition and node print.",
-        ),
-    ] = None,
+    slurm_config: SlurmConfig = None,
+    pbs_config: PbsConfig = None,
     order: Annotated[str, choice("Queue order of today", ORDERS)] = "fcfs",
     profile: Annotated[
         str | None,
@@ -125,8 +118,8 @@ def backtest(
             "--adjust",
             autocompletion=one_of(ADJUSTMENTS),
             help="Where predictions act: order: on the order of the queue, within bounds (default "
-            "of slurm and pbs); order-and-time-min: also as TimeMin; regular: on plans alone "
-            "(default of easy); selective; guarded; guarded-kept.",
+            "of slurm and pbs); order-and-time-min: also as TimeMin or soft_walltime; regular: on "
+            "plans alone (default of easy); selective; guarded; guarded-kept.",
         ),
     ] = None,
     method: Annotated[
@@ -191,17 +184,15 @@ def backtest(
     methods = methods_of(in_force, method)
     give_back_what_is_dropped()
     log = installation.recorded_log(file, format_, cluster, time_zone, on_error)
-    scheduler = scheduler or (
-        "slurm" if slurm_config else SCHEDULER_OF_FORMAT.get(log.format, "easy")
-    )
-    if slurm_config and partitions:
-        raise CommandError("--slurm-config knows the partitions: no --partitions.", ExitCode.USAGE)
-    slurm = site_rules(slurm_config, [scheduler], cores_per_node)
-    profile = profile or ("order" if scheduler in {"slurm", PBS} else "regular")
+    scheduler = scheduler or scheduler_of(log.format, slurm_config, pbs_config)
+    twin = site_of_twin(slurm_config, pbs_config, [scheduler], cores_per_node)
+    if twin.rules and partitions:
+        raise CommandError("The configuration knows the queues: no --partitions.", ExitCode.USAGE)
+    profile = profile or ("order" if scheduler in TWINS else "regular")
     site = site_of(
         log,
-        rules_of(scheduler, profile, order, slurm),
-        processors=processors or processors_of(slurm),
+        rules_of(scheduler, profile, order, twin),
+        processors=processors or twin.processors,
         cores_per_node=cores_per_node,
         partitions=partitions,
         limit=limit,
@@ -237,6 +228,13 @@ def backtest(
         raise typer.Exit(ExitCode.PARTIAL)
 
 
+def scheduler_of(format_: str, slurm_config: Path | None, pbs_config: Path | None) -> str:
+    """Return the scheduler whose configuration is named, else that of the log's format."""
+    if slurm_config or pbs_config:
+        return "slurm" if slurm_config else "pbs"
+    return SCHEDULER_OF_FORMAT.get(format_, "easy")
+
+
 class Rules(NamedTuple):
     """Rules of the three columns: today, ordered by request, with predictions."""
 
@@ -250,7 +248,7 @@ def check_rules(scheduler: str | None, profile: str | None, order: str) -> None:
     rules_of(scheduler or "easy", profile or "regular", order)
 
 
-def rules_of(scheduler: str, profile: str, order: str, slurm: "SlurmRules | None" = None) -> Rules:
+def rules_of(scheduler: str, profile: str, order: str, twin: SiteOfTwin | None = None) -> Rules:
     """Return the rules of the three columns.
 
     Raises:
@@ -258,7 +256,7 @@ def rules_of(scheduler: str, profile: str, order: str, slurm: "SlurmRules | None
     """
     from simulator.scheduling.semantics import HAND_OVERS, Semantics
 
-    site: dict[str, Any] = {"policy": "easy" if scheduler == PBS else scheduler, "slurm": slurm}
+    site: dict[str, Any] = {"policy": scheduler, **(twin.rules if twin else {})}
     orders = {} if profile in HAND_OVERS else {"order": order}
     return Rules(
         semantics=Semantics(order=order, **site),

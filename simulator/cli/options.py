@@ -18,7 +18,7 @@ def _names(package: str, file: str, value: str = "") -> list[str]:
 
 METHODS = (*_names("predictors", "registry.py"), "auto")
 POLICIES = tuple(_names("simulator", "engine/policies/__init__.py", "Policy"))
-TWINS = ("slurm",)
+TWINS = ("slurm", "pbs")
 ORDERS = ("fcfs", "sjf", "wfp", "psp", "psp-aging", "sjf-aging")
 EVENTS = ("batch", "sequential")
 COMPRESSIONS = ("start-order", "keep", "replan")
@@ -100,6 +100,26 @@ ReportDirectory = Annotated[
 
 MachineSize = Annotated[
     int | None, typer.Option(min=1, help="Size of the machine; default: from the header.")
+]
+
+SlurmConfig = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        exists=True,
+        file_okay=False,
+        help="slurm: what scontrol show config, partition and node print.",
+    ),
+]
+
+PbsConfig = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        exists=True,
+        file_okay=False,
+        help="pbs: sched_config, what qmgr -c 'print server' and pbsnodes -av print.",
+    ),
 ]
 
 CoresPerNode = Annotated[

@@ -1,13 +1,13 @@
 """``walltimed simulate``: simulates schedulers with better estimates."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.markup import escape
@@ -45,9 +45,11 @@ from simulator.cli.options import (
     MachineSize,
     MalformedLines,
     OnError,
+    PbsConfig,
     ReportDirectory,
     ServiceToken,
     ServiceUrl,
+    SlurmConfig,
     TraceFile,
     Wide,
     choice,
@@ -58,6 +60,7 @@ from simulator.cli.players import opened
 if TYPE_CHECKING:
     from simulator.reports.comparison import Outcome, Shaking
     from simulator.scheduling.estimates import Estimates
+    from simulator.scheduling.pbs_rules import PbsRules
     from simulator.scheduling.semantics import Semantics
     from simulator.scheduling.slurm_rules import SlurmRules
     from simulator.scheduling.workload import Workload
@@ -129,15 +132,8 @@ def simulate(
         Source | None,
         typer.Option("--run-by", help="estimates or requests; overrides --adjust."),
     ] = None,
-    slurm_config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            exists=True,
-            file_okay=False,
-            help="slurm: what scontrol show config, partition and node print.",
-        ),
-    ] = None,
+    slurm_config: SlurmConfig = None,
+    pbs_config: PbsConfig = None,
     requests: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Predictions that replace the log's requests."),
@@ -207,7 +203,7 @@ def simulate(
     check_directory(report)
     estimates, order = of_scenario(scenario, estimates, order)
     refuse_idle(shake=shake, repeat=repeat, estimates=estimates or (), url=url)
-    site = site_rules(slurm_config, policy or [], cores_per_node)
+    site = site_of_twin(slurm_config, pbs_config, policy or [], cores_per_node)
     rules = {
         "order": order,
         "events": events,
@@ -219,9 +215,9 @@ def simulate(
         "estimated_order": acts(estimated_order),
         "estimated_backfilling": acts(estimated_backfilling),
         "estimated_running": acts(estimated_running),
-        "slurm": site,
+        **site.rules,
     }
-    processors = processors or processors_of(site)
+    processors = processors or site.processors
     combinations = Combinations(
         semantics=semantics_of(policy or ["easy"], adjust, rules),
         estimates=estimates or ["requested"],
@@ -292,28 +288,45 @@ def refuse_idle(
         raise CommandError("--url is asked by --estimates service only.", ExitCode.USAGE)
 
 
-def site_rules(
-    directory: Path | None, policies: Sequence[str], cores_per_node: int | None
-) -> "SlurmRules | None":
-    """Return the rules of a site's Slurm, if a directory with its configuration is named.
+class SiteOfTwin(NamedTuple):
+    """A site's configuration of a twin: its rules by their name in ``Semantics``, and its CPUs."""
+
+    rules: "Mapping[str, SlurmRules | PbsRules]"
+    processors: int | None
+
+
+def site_of_twin(
+    slurm_config: Path | None,
+    pbs_config: Path | None,
+    policies: Sequence[str],
+    cores_per_node: int | None,
+) -> SiteOfTwin:
+    """Return the configuration of a site, if a directory with it is named.
 
     Raises:
         CommandError: there is another policy, or another machine, than that of the configuration.
     """
-    if directory is None:
-        return None
+    if not (slurm_config or pbs_config):
+        return SiteOfTwin({}, None)
+    from simulator.scheduling.pbs_configuration import read_pbs_configuration
     from simulator.scheduling.slurm_configuration import read_configuration
 
-    if {name for text in policies for name in text.split(",")} != set(TWINS):
-        raise CommandError("--slurm-config is for --policy slurm alone.", ExitCode.USAGE)
-    if cores_per_node is not None:
-        raise CommandError("--slurm-config knows the nodes: no --cores-per-node.", ExitCode.USAGE)
-    return read_configuration(directory)
-
-
-def processors_of(site: "SlurmRules | None") -> int | None:
-    """Return the size of a site's cluster, if it is known."""
-    return site.cluster.cpus if site and site.cluster else None
+    given: dict[str, tuple[Path | None, Callable[[Path], SlurmRules | PbsRules]]] = {
+        "slurm": (slurm_config, read_configuration),
+        "pbs": (pbs_config, read_pbs_configuration),
+    }
+    rules: dict[str, SlurmRules | PbsRules] = {}
+    for twin, (directory, read) in given.items():
+        if directory is None:
+            continue
+        option = f"--{twin}-config"
+        if {name for text in policies for name in text.split(",")} != {twin}:
+            raise CommandError(f"{option} is for --policy {twin} alone.", ExitCode.USAGE)
+        if cores_per_node is not None:
+            raise CommandError(f"{option} knows the nodes: no --cores-per-node.", ExitCode.USAGE)
+        rules[twin] = read(directory)
+    clusters = [each.cluster for each in rules.values() if each.cluster]
+    return SiteOfTwin(rules, clusters[0].cpus if clusters else None)
 
 
 def of_scenario(

@@ -18,6 +18,7 @@ from predictors.jobs import (
     Submission,
     in_agreement,
 )
+from simulator.engine.pbs.pbs_state import PbsState
 from simulator.engine.slurm.slurm_state import SlurmState
 from simulator.engine.state import State, whole_seconds
 from simulator.replay.method_spec import MethodSpec
@@ -29,7 +30,7 @@ from simulator.scheduling.workload import Workload
 from simulator.traces.completions import BLOCK, completions
 from simulator.traces.trace import Integers
 
-AnyState = State | SlurmState
+AnyState = State | SlurmState | PbsState
 
 EXACT = "exact"
 REQUESTED = "requested"

@@ -12,6 +12,7 @@ from simulator.engine.policies.pinning import MEANINGS as PINNED_MEANINGS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import MEANINGS as ORDER_MEANINGS
 from simulator.engine.queue_orders import NEEDS_PRIORITY, ORDERS
+from simulator.scheduling.pbs_rules import PBS_MEANING, PbsRules
 from simulator.scheduling.slurm_rules import MEANING as SLURM_MEANING
 from simulator.scheduling.slurm_rules import SlurmRules
 
@@ -22,10 +23,12 @@ EVENT_ORDERS: Mapping[str, str] = {
     "as free",
 }
 
-SLURM = "slurm"
-"""The twin of a real scheduler, which has rules, a state and a loop of its own."""
+SLURM, PBS = "slurm", "pbs"
 
-SLURM_ORDERS = ("fcfs", "sjf", "sjf-aging")
+TWINS = (SLURM, PBS)
+"""The twins of real schedulers, each of which has rules, a state and a loop of its own."""
+
+TWIN_ORDERS = ("fcfs", "sjf", "sjf-aging")
 
 WHOLE_QUEUE = 2**31
 """A reservation depth that no queue exceeds."""
@@ -66,7 +69,7 @@ class Semantics:
     """The rules of a simulation; the defaults are the usual EASY.
 
     Attributes:
-        policy: a name in ``POLICIES``, or ``SLURM``.
+        policy: a name in ``POLICIES`` or ``TWINS``.
         order: order of the queue, a name in ``ORDERS``.
         events: order of the events of one second, a name in ``EVENT_ORDERS``.
         depth: number of blocked jobs with a reservation under EASY and EASY-SJBF.
@@ -81,6 +84,7 @@ class Semantics:
             where they are admitted.
         keeps_reservations: under EASY and EASY-SJBF no reservation is moved later before it is due.
         slurm: the rules of the policy ``SLURM``; None where there is another policy.
+        pbs: the rules of the policy ``PBS``; None where there is another policy.
     """
 
     policy: str = "easy"
@@ -97,6 +101,7 @@ class Semantics:
     guarded: bool = False
     keeps_reservations: bool = False
     slurm: SlurmRules | None = None
+    pbs: PbsRules | None = None
 
     def __post_init__(self) -> None:
         """Refuse unknown names and impossible numbers.
@@ -105,7 +110,7 @@ class Semantics:
             SemanticsError: the message lists the names there are.
         """
         names: tuple[tuple[str, str, Iterable[str]], ...] = (
-            ("policy", self.policy, (*POLICIES, SLURM)),
+            ("policy", self.policy, (*POLICIES, *TWINS)),
             ("order", self.order, ORDERS),
             ("order of events", self.events, EVENT_ORDERS),
             ("compression", self.compression, COMPRESSIONS),
@@ -121,21 +126,25 @@ class Semantics:
             raise SemanticsError(f"depth must be between 1 and {WHOLE_QUEUE}, not {self.depth}.")
         if self.pinning < 0:
             raise SemanticsError(f"pinning must not be negative, as {self.pinning} is.")
-        if self.is_slurm:
-            self._check_slurm()
+        if self.is_twin:
+            self._check_twin()
 
-    def _check_slurm(self) -> None:
-        """Take Slurm's default rules if none are given, and refuse what Slurm does not have."""
-        if self.slurm is None:
+    def _check_twin(self) -> None:
+        """Take default rules if none are given, and refuse what the scheduler does not have."""
+        if self.policy == SLURM and self.slurm is None:
             object.__setattr__(self, "slurm", SlurmRules())
-        if self.order not in SLURM_ORDERS:
+        if self.policy == PBS and self.pbs is None:
+            object.__setattr__(self, "pbs", PbsRules())
+        if self.order not in TWIN_ORDERS:
             raise SemanticsError(
-                f"Under slurm the order is {', '.join(SLURM_ORDERS)}, not {self.order}."
+                f"Under {self.policy} the order is {', '.join(TWIN_ORDERS)}, not {self.order}."
             )
         if self.guarded or self.keeps_reservations:
-            raise SemanticsError("Slurm takes one estimate of a job: no guarded profile fits it.")
+            raise SemanticsError(
+                f"{self.policy} takes one estimate of a job: no guarded profile fits it."
+            )
         if self.events != "batch":
-            raise SemanticsError(f"Under slurm there are no {self.events} events.")
+            raise SemanticsError(f"Under {self.policy} there are no {self.events} events.")
 
     @classmethod
     def adjusted(cls, adjustment: str, **others: Any) -> Self:
@@ -148,19 +157,25 @@ class Semantics:
         return cls(**{**profiles[adjustment], **others})
 
     @property
-    def is_slurm(self) -> bool:
-        """Whether the twin of Slurm's schedulers decides."""
-        return self.policy == SLURM
+    def is_twin(self) -> bool:
+        """Whether the twin of a real scheduler decides."""
+        return self.policy in TWINS
+
+    @property
+    def is_first_come(self) -> bool:
+        """Whether the queue is in the order of submission."""
+        rules = self.slurm or self.pbs
+        return self.order == "fcfs" and (rules is None or rules.is_first_come)
 
     @property
     def names_nodes(self) -> bool:
         """Whether the policy plans on named nodes."""
-        return not self.is_slurm and POLICIES[self.policy].names_nodes
+        return not self.is_twin and POLICIES[self.policy].names_nodes
 
     @property
     def makes_promises(self) -> bool:
         """Whether the policy plans a start for every job that is submitted."""
-        return not self.is_slurm and POLICIES[self.policy].plans_starts
+        return not self.is_twin and POLICIES[self.policy].plans_starts
 
     @property
     def needs_priorities(self) -> bool:
@@ -190,6 +205,8 @@ class Semantics:
         """Return the rules in words, as every result shows them."""
         if self.slurm is not None:
             return self._slurm_card(self.slurm)
+        if self.pbs is not None:
+            return self._pbs_card(self.pbs)
         policy = POLICIES[self.policy]
         card = {
             "Policy": f"{self.policy}: {policy.meaning}",
@@ -214,25 +231,43 @@ class Semantics:
         return card
 
     def _slurm_card(self, rules: SlurmRules) -> dict[str, str]:
-        """Return the rules of the twin in words."""
+        """Return the rules of the twin of Slurm in words."""
         length = "estimate" if self.estimated_order else "TimeLimit"
-        acts = self.estimated_backfilling or self.estimated_running
-        soft = "estimate" if acts else "none"
-        if acts and not rules.time_min_as_soft_limit:
+        soft = "estimate" if self._acts else "none"
+        if self._acts and not rules.time_min_as_soft_limit:
             soft = "none, as time_min_as_soft_limit is not set"
         return {
             "Policy": f"{SLURM}: {SLURM_MEANING}",
-            "Order": {
-                "fcfs": f"fcfs: {rules.priority_type}; ties by submission, then job number",
-                "sjf": f"sjf: the shortest {length} in minutes; ties by submission, job number",
-                "sjf-aging": f"sjf-aging: {ORDER_MEANINGS['sjf-aging']}; the estimate is the "
-                f"{length} in minutes",
-            }[self.order],
+            "Order": self._order(rules.priority_type, f"{length} in minutes"),
             "Slurm": rules.card(),
-            **({"Cluster": rules.cluster.card()} if rules.cluster else {}),
-            "Not modelled": "; ".join(rules.unmodelled) or "nothing of the configuration",
+            **_site_card(rules),
             "Estimates act on": f"TimeMin: {soft}",
         }
+
+    def _pbs_card(self, rules: PbsRules) -> dict[str, str]:
+        """Return the rules of the twin of PBS in words."""
+        length = "estimate" if self.estimated_order else "walltime"
+        formula = f"job_sort_formula = {rules.job_sort_formula}" if rules.job_sort_formula else ""
+        return {
+            "Policy": f"{PBS}: {PBS_MEANING}",
+            "Order": self._order(formula or "submission", length),
+            "PBS": rules.card(),
+            **_site_card(rules),
+            "Estimates act on": f"soft_walltime: {'estimate' if self._acts else 'none'}",
+        }
+
+    @property
+    def _acts(self) -> bool:
+        """Whether the scheduler plans with estimates."""
+        return self.estimated_backfilling or self.estimated_running
+
+    def _order(self, of_site: str, length: str) -> str:
+        """Return the order of the queue of a twin in words."""
+        return {
+            "fcfs": f"fcfs: {of_site}; ties by submission, then job number",
+            "sjf": f"sjf: the shortest {length}; ties by submission, job number",
+            "sjf-aging": f"sjf-aging: {ORDER_MEANINGS['sjf-aging']}; the estimate is the {length}",
+        }[self.order]
 
     def _sources(self) -> Mapping[str, str]:
         """Return the source of runtimes for each decision."""
@@ -246,3 +281,11 @@ class Semantics:
             "backfilling": admitted if self.estimated_backfilling else "request",
             "running jobs": "estimate" if self.estimated_running else "request",
         }
+
+
+def _site_card(rules: SlurmRules | PbsRules) -> dict[str, str]:
+    """Return what a twin has of a site's configuration in words, and what it has not."""
+    return {
+        **({"Cluster": rules.cluster.card()} if rules.cluster else {}),
+        "Not modelled": "; ".join(rules.unmodelled) or "nothing of the configuration",
+    }

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from simulator.engine import policies
 from simulator.engine.loop import DONE, ESTIMATES_WANTED
+from simulator.engine.pbs import pbs_loop as pbs
+from simulator.engine.pbs.pbs_state import PbsState
 from simulator.engine.slurm import slurm_loop as slurm
 from simulator.engine.slurm.slurm_state import SlurmState
 from simulator.engine.state import UNKNOWN, State, new_state
@@ -20,7 +22,8 @@ from simulator.scheduling.estimates import (
     JobEstimates,
     store_estimates,
 )
-from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.pbs_cluster import empty_server
+from simulator.scheduling.semantics import PBS, SLURM, Semantics
 from simulator.scheduling.slurm_cluster import empty_cluster
 from simulator.scheduling.workload import EMPTY, Workload, WorkloadError
 from simulator.traces.trace import Integers
@@ -187,13 +190,17 @@ def _play_together(
 
 def run(state: AnyState) -> int:
     """Run a simulation until it stops."""
-    return slurm.run(state) if isinstance(state, SlurmState) else policies.run(state)
+    if isinstance(state, SlurmState):
+        return slurm.run(state)
+    return pbs.run(state) if isinstance(state, PbsState) else policies.run(state)
 
 
 def initial_state(workload: Workload, semantics: Semantics) -> AnyState:
     """Return the state of a simulation before the first submission, under any policy."""
-    if semantics.is_slurm:
+    if semantics.policy == SLURM:
         return empty_cluster(workload, semantics)
+    if semantics.policy == PBS:
+        return empty_server(workload, semantics)
     return empty_machine(workload, semantics)
 
 

@@ -1,5 +1,7 @@
 """A workload on a simulated Slurm cluster before its first submission."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from simulator.engine.slurm.slurm_loop import BY_ESTIMATE, BY_LIMIT
@@ -29,31 +31,64 @@ def empty_cluster(workload: Workload, semantics: Semantics) -> SlurmState:
     rules = semantics.slurm
     assert rules is not None  # noqa: S101 - the policy is slurm
     cluster = rules.cluster or plain_cluster(workload)
+    partitions = queues_of_jobs(workload, cluster)
+    columns: dict[str, Integers | Reals] = {
+        "partition": partitions,
+        "limit": limits_of(workload.request),
+        "fixed_score": _fixed_scores(workload, rules, cluster, partitions),
+    }
+    numbers = {**rules.numbers(), **_effects(semantics)}
+    return empty_nodes(workload, cluster, columns, numbers, whole_nodes=rules.cluster is None)
+
+
+def empty_nodes(
+    workload: Workload,
+    cluster: SlurmCluster,
+    columns: Mapping[str, Integers | Reals],
+    rules: Mapping[str, int],
+    *,
+    whole_nodes: bool,
+) -> SlurmState:
+    """Return nodes on which nothing runs, and the jobs before their submission.
+
+    Args:
+        workload: the jobs.
+        cluster: nodes and queues.
+        columns: ``partition``, ``limit`` and ``fixed_score`` of the jobs.
+        rules: numbers by fields of ``simulator.engine.slurm.slurm_state.RULES``.
+        whole_nodes: the processors of a job are whole nodes.
+    """
+    names = ("submit", "processors", "runtime", "request")
+    of_workload = {name: getattr(workload, name) for name in names}
+    return new_slurm_state(
+        {
+            **of_workload,
+            **columns,
+            "nodes": workload.processors if whole_nodes else _nodes(workload, cluster),
+            "user": numbered(workload.trace.user),
+            "account": numbered(workload.trace.group),
+        },
+        groups=[NodeGroup(*group) for group in cluster.groups],
+        partitions=[_nodes_of(each) for each in cluster.partitions],
+        rules=rules,
+    )
+
+
+def queues_of_jobs(workload: Workload, cluster: SlurmCluster) -> Integers:
+    """Return the place of each job's queue among a cluster's partitions.
+
+    Raises:
+        WorkloadError: the cluster has too many nodes, or a job does not fit into its partition.
+    """
     if cluster.nodes > MOST_NODES:
         raise WorkloadError(
-            f"The twin of Slurm plans sets of nodes, at most {MOST_NODES:,}: {cluster.nodes:,} "
-            "need --cores-per-node or --slurm-config."
+            f"A twin plans sets of nodes, at most {MOST_NODES:,}: {cluster.nodes:,} need "
+            "--cores-per-node, --slurm-config or --pbs-config."
         )
     names = partition_names(workload)
     partitions = np.array([cluster.place_of(name) for name in names], np.int64)
     _check_sizes(workload, cluster, partitions)
-    columns = {
-        name: getattr(workload, name) for name in ("submit", "processors", "runtime", "request")
-    }
-    columns |= {
-        "nodes": workload.processors if rules.cluster is None else _nodes(workload, cluster),
-        "limit": limits_of(workload.request),
-        "partition": partitions,
-        "user": numbered(workload.trace.user),
-        "account": numbered(workload.trace.group),
-        "fixed_score": _fixed_scores(workload, rules, cluster, partitions),
-    }
-    return new_slurm_state(
-        columns,
-        groups=[NodeGroup(*group) for group in cluster.groups],
-        partitions=[_nodes_of(each) for each in cluster.partitions],
-        rules={**rules.numbers(), **_effects(semantics)},
-    )
+    return partitions
 
 
 def plain_cluster(workload: Workload) -> SlurmCluster:

@@ -152,7 +152,7 @@ def _partition(words: Words, places: Mapping[str, int]) -> SlurmPartition:
         raise SlurmRulesError(f"Partition {words['PartitionName']} has no nodes.")
     return SlurmPartition(
         name=words["PartitionName"],
-        ranges=tuple(_ranges(members)),
+        ranges=tuple(ranges_of(members)),
         exclusive=words.get("OverSubscribe", "NO") == "EXCLUSIVE",
         tier=int(words.get("PriorityTier", 1)),
         job_factor=int(words.get("PriorityJobFactor", 1)),
@@ -160,7 +160,7 @@ def _partition(words: Words, places: Mapping[str, int]) -> SlurmPartition:
     )
 
 
-def _ranges(members: Sequence[int]) -> Iterator[tuple[int, int]]:
+def ranges_of(members: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield begin and end of the ranges of ascending numbers."""
     for _, equal in groupby(enumerate(members), lambda pair: pair[1] - pair[0]):
         numbers = [number for _, number in equal]

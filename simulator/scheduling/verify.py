@@ -153,8 +153,7 @@ def _always(result: Result) -> bool:
 
 
 def _is_first_come(result: Result) -> bool:
-    rules = result.semantics
-    return rules.order == "fcfs" and (rules.slurm is None or rules.slurm.is_first_come)
+    return result.semantics.is_first_come
 
 
 def _keeps_order(result: Result) -> bool:

@@ -12,7 +12,8 @@ from workloads import log_of, starts_of
 from predictors.jobs import Submission
 from predictors.registry import PREDICTORS, create
 from simulator.engine.policies import POLICIES
-from simulator.scheduling.semantics import SLURM
+from simulator.scheduling.pbs_rules import PbsLimit, PbsRules
+from simulator.scheduling.semantics import PBS, SLURM
 from simulator.scheduling.slurm_rules import MULTIFACTOR, SlurmRules
 from simulator.traces.completions import completions
 
@@ -22,6 +23,12 @@ TWIN = SlurmRules(
     priority_weight_fair_share=100,
     priority_calc_period=5,
     bf_interval=3,
+)
+
+SERVER = PbsRules(
+    job_sort_formula="min(eligible_time, 50) / walltime ** 2 - log(ncpus)",
+    backfill_depth=2,
+    limits=(PbsLimit(entity="o", resource="ncpus", most=4),),
 )
 
 JOBS = [(3 * job, 1 + job % 4, 4 + 7 * job % 40, 10 + 9 * job % 60) for job in range(40)]
@@ -34,7 +41,10 @@ def schedules() -> Mapping[str, list[int]]:
         for policy in POLICIES
         for events in ("batch", "sequential")
     }
-    return starts | {SLURM: starts_of(JOBS, 4, policy=SLURM, slurm=TWIN)}
+    return starts | {
+        SLURM: starts_of(JOBS, 4, policy=SLURM, slurm=TWIN),
+        PBS: starts_of(JOBS, 4, policy=PBS, pbs=SERVER),
+    }
 
 
 def predictions() -> Mapping[str, float]:

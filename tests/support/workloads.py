@@ -14,12 +14,14 @@ from simulator.traces.synth import SyntheticLog, synthesise
 
 
 def log_of(jobs, processors):
-    """An SWF log; a job is (submit, processors, run time, request) and perhaps a user."""
-    lines = [
-        f"{number} {submit} -1 {run} {size} -1 -1 {size} {request} -1 1 "
-        f"{user[0] if user else 1} -1 -1 -1 -1 -1 -1"
-        for number, (submit, size, run, request, *user) in enumerate(jobs, start=1)
-    ]
+    """An SWF log; a job is (submit, processors, run time, request), perhaps user, group, queue."""
+    lines = []
+    for number, (submit, size, run, request, *others) in enumerate(jobs, start=1):
+        user, group, queue = (*others, *(1, -1, -1)[len(others) :])
+        lines.append(
+            f"{number} {submit} -1 {run} {size} -1 -1 {size} {request} -1 1 {user} {group} -1 "
+            f"{queue} -1 -1 -1"
+        )
     header = f"; MaxProcs: {processors}"
     return read_swf(io.BytesIO("\n".join([header, *lines]).encode()))
 

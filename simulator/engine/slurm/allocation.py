@@ -24,7 +24,8 @@ def start(state: SlurmState, place: int) -> None:
     _run(state, number)
     _take_nodes(state, job.place)
     _count(state, number, 1)
-    events.push(state.ends, clock.ends, clock.now + job.runtime, clock.started, number)
+    end = clock.now + job.runtime + state.rules[0].exit_time
+    events.push(state.ends, clock.ends, end, clock.started, number)
     clock.ends += 1
     clock.started += 1
     note_change(state)

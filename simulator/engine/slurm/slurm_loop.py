@@ -34,8 +34,8 @@ def play(state: SlurmState) -> int:
     """Run until all jobs have ended, until the pause, or until a submission has no estimate."""
     clock = state.clock[0]
     while True:
-        submission = _next_submission(state)
-        time = min(submission, _next_end(state))
+        submission = next_submission(state)
+        time = min(submission, next_end(state))
         if clock.waiting == 0 and time == NEVER:
             return DONE
         time = min(time, _next_look(state), _next_cycle(state) // SECOND)
@@ -46,7 +46,7 @@ def play(state: SlurmState) -> int:
         if submission == time and clock.submitted >= clock.pause_at:
             return PAUSED
         clock.now = max(clock.now, time)
-        if not _estimates_are_there(state):
+        if not estimates_are_there(state):
             return ESTIMATES_WANTED
         _end_jobs(state)
         _compute_priorities(state)
@@ -56,7 +56,8 @@ def play(state: SlurmState) -> int:
 
 
 @inlined
-def _next_submission(state: SlurmState) -> int:
+def next_submission(state: SlurmState) -> int:
+    """Return when the next job is submitted; NEVER if none is left."""
     submitted = state.clock[0].submitted
     if submitted == len(state.jobs):
         return NEVER
@@ -65,7 +66,8 @@ def _next_submission(state: SlurmState) -> int:
 
 
 @inlined
-def _next_end(state: SlurmState) -> int:
+def next_end(state: SlurmState) -> int:
+    """Return when the next job or epilog ends; NEVER if none runs."""
     clock = state.clock[0]
     time = NEVER
     if clock.ends:
@@ -118,8 +120,8 @@ def _next_cycle(state: SlurmState) -> int:
 
 
 @inlined
-def _estimates_are_there(state: SlurmState) -> bool:
-    """Whether all jobs that are submitted this second have their estimates."""
+def estimates_are_there(state: SlurmState) -> bool:
+    """Return whether all jobs that are submitted this second have their estimates."""
     clock = state.clock[0]
     there = True
     clock.wanted = clock.submitted

@@ -151,6 +151,7 @@ RULES = _record(
     over_time_limit=np.int64,
     soft=np.int64,
     epilog=np.int64,
+    exit_time=np.int64,  # PBS: time from the end of a job until the server knows it
     cycle_time=np.int64,  # milliseconds
     test_time=np.int64,  # microseconds
     time_min=np.int64,  # estimates are given as TimeMin

@@ -216,8 +216,6 @@ def _few_weeks(weeks: int) -> str:
 
 def doubt_of(tested: Backtest) -> str:
     """Return why the simulation is no more than an indication; empty if it is more."""
-    if tested.scheduler == "pbs":
-        return "There is no twin of PBS: it was played by EASY backfilling."
     if tested.believed.quality in {Quality.POOR, Quality.UNKNOWN}:
         return tested.believed.headline()
     return ""

@@ -17,7 +17,7 @@ from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
-from simulator.scheduling.semantics import EVENT_ORDERS, HAND_OVERS, PROFILES, SLURM
+from simulator.scheduling.semantics import EVENT_ORDERS, HAND_OVERS, PROFILES, TWINS
 from simulator.scheduling.workload import OVERRUNS
 
 pytestmark = pytest.mark.cold
@@ -45,7 +45,7 @@ def offered(line: str) -> set[str]:
     [
         (values.METHODS, METHODS),
         (values.POLICIES, POLICIES),
-        (values.TWINS, [SLURM]),
+        (values.TWINS, TWINS),
         (values.ORDERS, ORDERS),
         (values.EVENTS, EVENT_ORDERS),
         (values.COMPRESSIONS, COMPRESSIONS),

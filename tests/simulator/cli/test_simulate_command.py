@@ -381,6 +381,30 @@ def test_the_twin_of_a_site_is_made_from_its_configuration(walltimed, log, site,
     assert Result.of(read_swf(result)).semantics.slurm.cluster.nodes == 2
 
 
+SERVER = {
+    "server": "create queue q\nset queue q queue_type = Execution\nset server default_queue = q\n",
+    "nodes": "n1\n     resources_available.ncpus = 2\n\nn2\n     resources_available.ncpus = 2\n",
+    "sched_config": "strict_ordering: true ALL\nfair_share: true ALL\n",
+}
+
+
+def test_the_twin_of_a_pbs_server_is_made_from_its_configuration(walltimed, log, tmp_path):
+    directory = tmp_path / "pbs"
+    directory.mkdir()
+    for name, text in SERVER.items():
+        (directory / name).write_text(text)
+    result = tmp_path / "twin.swf"
+    command = ("simulate", log, "--policy", "pbs", "--pbs-config", directory)
+    code, out, _ = walltimed(*command)
+    assert code == 0
+    plain = " ".join(out.split())
+    assert "Cluster: 2 nodes of 2 CPUs; partitions q (2 nodes, tier 0)" in plain
+    assert "Not modelled: fair_share: true" in plain
+    assert walltimed(*command, "--output", result)[0] == 0
+    assert walltimed("verify", result)[0] == 0
+    assert Result.of(read_swf(result)).semantics.pbs.cluster.nodes == 2
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [

@@ -96,12 +96,6 @@ def test_a_gain_on_a_poor_model_is_an_indication_and_the_doubt_comes_first():
     assert judged.reason.startswith("It was compared. As far as that goes: with knn waits")
 
 
-def test_a_gain_that_pbs_has_under_easy_is_an_indication():
-    judged = verdict.judge(case_of((900, 880, 920), scheduler="pbs"))
-    assert judged.verdict == "indication"
-    assert "no twin of PBS" in judged.sentence
-
-
 def test_a_gain_at_the_cost_of_the_longest_wait_is_observed():
     judged = verdict.judge(case_of((900, 880, 920), longest=1300.0))
     assert judged.verdict == "observe"

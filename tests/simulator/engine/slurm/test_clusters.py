@@ -4,30 +4,17 @@ A job is (submission, CPUs, run time, limit, user, account, partition). Cycles a
 ``test_rules.py``.
 """
 
-import io
-
 from hypothesis import given
 from hypothesis import strategies as st
 from slurm_workloads import JOBS, NODES, rules
+from workloads import schedule_of
 
-from simulator.scheduling.estimates import Estimates
-from simulator.scheduling.semantics import Semantics
-from simulator.scheduling.simulate import simulate
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition
-from simulator.scheduling.workload import prepare
-from simulator.traces.swf import read_swf
 
 
 def schedule(jobs, site):
-    lines = [
-        f"{number} {submit} -1 {run} {cpus} -1 -1 {cpus} {limit} -1 1 {user} {account} -1 "
-        f"{queue} -1 -1 -1"
-        for number, (submit, cpus, run, limit, user, account, queue) in enumerate(jobs, start=1)
-    ]
     size = site.cluster.cpus if site.cluster else 2
-    log = read_swf(io.BytesIO("\n".join([f"; MaxProcs: {size}", *lines]).encode()))
-    rules = Semantics(policy="slurm", slurm=site)
-    return simulate(prepare(log), rules, Estimates.named("requested"))
+    return schedule_of(jobs, size, policy="slurm", slurm=site)
 
 
 def starts(jobs, site):
