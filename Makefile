@@ -19,7 +19,7 @@ these = awk -v large='^($(LARGE))==' '/^[a-z]/ {wanted = $(1)($$0 ~ large)} want
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
 .PHONY: demo test test-long tests mutants papers format lint types imports check docs lock \
-	slurm slurm-accounts slurm-root openpbs chromium screenshots release clean
+	slurm slurm-accounts slurm-root slurm-play twin-likeness openpbs chromium screenshots release clean
 
 # What the demo needs, and no more. Bytecode is written at the first import of a module. What
 # forecasts need is compiled by the service itself, while the trace is played to it.
@@ -129,6 +129,17 @@ slurm-accounts: slurm
 RELEASE ?= trixie
 slurm-root:
 	tests/support/make_slurm_root.sh $(RELEASE) /opt/walltimed-test/slurm-$(RELEASE)
+
+# A log twice through a real Slurm in fast motion (docs/twins.md), for example:
+#     make slurm-play LOG=log.swf.gz PLAY="--from 113 --days 1.5 --conf slurm.conf"
+PLAYED ?= build/play
+slurm-play: .venv/served
+	$(BIN)/python research/fast_motion/slurm_play.py "$(LOG)" -o "$(PLAYED)" $(PLAY)
+
+# How near the twin is to real Slurms on the logs of TRACES: four hours of an idle machine, as root,
+# after make slurm and make slurm-root RELEASE=sid. Goes on where it was ended.
+twin-likeness: .venv/served
+	$(BIN)/python research/fast_motion/likeness_table.py "$(TRACES)" build/likeness $(PLAY)
 
 # A real OpenPBS for tests/acceptance/test_openpbs.py, as root, once: SOURCE is a directory or a tar
 # archive of openpbs/openpbs 23.06. Then:

@@ -12,15 +12,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
+sys.path.append(str(Path(__file__).parents[1] / "research" / "fast_motion"))
 
-from recorded_plays import RULES, Play, played, recorded
-from workloads import log_of
+from recorded_plays import Likeness, RecordedPlay, read_play, starts_under, twin_starts
 
 from simulator.engine.slurm.slurm_loop import run
 from simulator.engine.slurm.slurm_state import NodeGroup, PartitionNodes, new_slurm_state
@@ -39,46 +37,40 @@ QUEUES = (10, 30, 100, 200, 400, 800)
 
 CYCLES = 50
 
+NODES = 128
+
+INTERVAL = 31
+"""Seconds: one bf_interval and the start of a cycle."""
+
+RULES = SlurmRules(over_time_limit=300, epilog=3, cycle_time=1.0)
+"""The configuration of the plays. A faked clock makes ends and cycles take seconds."""
+
 HOUR = 3600
 
 
-def starts_under(policy: str, play: Play) -> Any:
-    """Return the starts of a play's jobs, in their order, under a policy of the engine."""
-    jobs = zip(play.submit, play.size, play.end - play.start, play.limit, strict=True)
-    log = log_of([tuple(map(int, job)) for job in jobs], 128)
-    workload = prepare(log, overrun="keep")
-    return simulate(workload, Semantics(policy=policy), Estimates.named("requested")).start + int(
-        workload.origin
-    )
+def recorded(name: str) -> RecordedPlay:
+    """Return a play that is kept for tests."""
+    return read_play(Path(__file__).parents[1] / f"tests/data/twins/{name}.csv")
 
 
-def schedules() -> Iterator[tuple[str, str, Play, Any]]:
-    """Yield play, scheduler, the recorded play and the starts."""
+def schedules() -> Iterator[tuple[str, str, Likeness]]:
+    """Yield play, scheduler and likeness."""
     for name in PLAYS:
         play = recorded(name)
-        yield name, "twin", play, played(play, RULES).jobs["start"]
+        yield name, "twin", Likeness.of(play, twin_starts(play, RULES, NODES), INTERVAL)
         if not play.time_min.any():
             for policy in PLAIN:
-                yield name, policy, play, starts_under(policy, play)
-    yield "k113", "k113b", recorded("k113"), recorded("k113b").start
+                starts = starts_under(policy, play, NODES)
+                yield name, policy, Likeness.of(play, starts, INTERVAL)
+    other = recorded("k113b")
+    yield "k113", "k113b", Likeness.of(recorded("k113"), other.start, INTERVAL, other.submit)
 
 
 def print_likeness() -> None:
     """Print a line for each play and scheduler."""
-    print(
-        f"{'play':10}{'scheduler':13}{'<=31 s':>8}{'<=60 s':>8}{'<=300 s':>8}{'median':>8}"
-        f"{'p90':>8}{'corr':>8}{'real wait, min':>17}{'other':>7}"
-    )
-    for name, scheduler, play, starts in schedules():
-        differences = np.abs(starts - play.start)
-        within = [float((differences <= most).mean()) for most in (31, 60, 300)]
-        waits, real = starts - play.submit, play.start - play.submit
-        print(
-            f"{name:9} {scheduler:13}"
-            + "".join(f"{share:8.1%}" for share in within)
-            + f"{np.median(differences):8.0f}{np.quantile(differences, 0.9):8.0f}"
-            f"{np.corrcoef(waits, real)[0, 1]:8.4f}{real.mean() / 60:17.1f}{waits.mean() / 60:7.1f}"
-        )
+    print(Likeness.HEADS)
+    for name, scheduler, likeness in schedules():
+        print(likeness.row(f"{name}, {scheduler}"))
 
 
 def seconds_of_cycle(nodes: int, waiting: int) -> float:
@@ -132,10 +124,10 @@ def print_whole_log(path: str) -> None:
 def draw(path: str) -> None:
     """Draw the waits in the real Slurm, in the twin and under conservative backfilling."""
     play = recorded("k113")
-    real = (play.start - play.submit) / HOUR
+    real = play.wait / HOUR
     others = {
-        "twin": (played(play, RULES).jobs["start"] - play.submit) / HOUR,
-        "conservative": (starts_under("conservative", play) - play.submit) / HOUR,
+        "twin": (twin_starts(play, RULES, NODES) - play.submit) / HOUR,
+        "conservative": (starts_under("conservative", play, NODES) - play.submit) / HOUR,
     }
     figure, axes = plt.subplots(1, 2, figsize=(8, 4), sharex=True, sharey=True)
     for axis, (name, waits) in zip(axes, others.items(), strict=True):

@@ -93,6 +93,14 @@ def compile_simulator() -> None:
         compile_loop(Semantics(policy=policy))
 
 
+def compile_twin() -> None:
+    """Compile the loop of the twin of Slurm, as ``simulate`` and ``backtest`` run it."""
+    from simulator.scheduling.semantics import SLURM, Semantics
+    from simulator.scheduling.simulate import warm_up as compile_loop
+
+    compile_loop(Semantics(policy=SLURM))
+
+
 OTHER_METHODS: Mapping[str, Callable[[], None]] = {
     "knn and least-cost": partial(compile_methods, "knn", "least-cost"),
     "the other methods": compile_ranking,
@@ -106,6 +114,7 @@ PREDICTING: Mapping[str, Callable[[], None]] = {
 
 EVERYTHING: Mapping[str, Callable[[], None]] = {
     "the simulator": compile_simulator,
+    "the twin of Slurm": compile_twin,
     "attention and its rounds": compile_attention_and_rounds,
     "tuning": compile_tuning,
     **OTHER_METHODS,

@@ -207,7 +207,10 @@ def _scheduler(config: Words) -> dict[str, Any]:
         name: int(given[name]) * unit for name, unit in _PARAMETERS.items() if name in given
     }
     found |= {name: name in given for name in _FLAGS}
-    found["time_min_as_soft_limit"] &= _version(config) >= SOFT_LIMITS_SINCE
+    version = _version(config)
+    found["time_min_as_soft_limit"] &= version >= SOFT_LIMITS_SINCE
+    if len(version) > 1:
+        found["release"] = 100 * version[0] + version[1]
     found["kill_wait"] = _seconds(config.get("KillWait", "30 sec"))
     found["over_time_limit"] = _seconds(config.get("OverTimeLimit", "0 min"))
     return found

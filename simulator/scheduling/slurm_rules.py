@@ -118,6 +118,8 @@ class SlurmRules:
         kill_wait: time between the limit of a job and its end.
         over_time_limit: time by which a job may exceed its limit.
         time_min_as_soft_limit: TimeMin is a soft limit (Slurm 25.05.4 and later).
+        release: year and month of the Slurm whose rules hold, such as 2605 for 26.05. Plans are
+            made otherwise before 24.11 and 25.05.
         priority_type: ``priority/basic`` is first come, first served; or ``priority/multifactor``.
         priority_weight_age: weights of multifactor; a factor is between 0 and 1.
         priority_weight_fair_share: see above.
@@ -158,6 +160,7 @@ class SlurmRules:
     kill_wait: int = 30
     over_time_limit: int = 0
     time_min_as_soft_limit: bool = True
+    release: int = 2605
     priority_type: str = BASIC
     priority_weight_age: int = 0
     priority_weight_fair_share: int = 0

@@ -9,6 +9,7 @@ from simulator.engine.slurm import allocation
 from simulator.engine.slurm.node_sets import copy, count, keep_common, meets
 from simulator.engine.slurm.node_space import clear_plan, is_taken, move_window, reserve
 from simulator.engine.slurm.slurm_state import (
+    BOUNDED_PLANS,
     CANDIDATES,
     PLAN,
     USABLE,
@@ -137,13 +138,33 @@ def _plan_from(state: SlurmState, place: int, begin: int, length: int) -> int:
         if outcome != PUT_OFF:
             return outcome
         start = clock.plan_start
-    if _overlaps(state, start, length):
-        clock.later = start + state.rules[0].bf_resolution if begin == start else start
-        return TRY_LATER
-    until(state, start)
-    if clock.later and start > clock.later:
+    if _has_to_try_later(state, begin, start, length):
         return TRY_LATER
     return _reserve(state, start, length)
+
+
+@inlined
+def _has_to_try_later(state: SlurmState, begin: int, start: int, length: int) -> bool:
+    """Whether a later begin is to be tried: a plan is in the way, or nodes are free earlier."""
+    clock, rules = state.clock[0], state.rules[0]
+    is_bounded = rules.release >= BOUNDED_PLANS
+    if is_bounded and _meets_plan(state, begin, start, length):
+        return True
+    until(state, start)
+    if clock.later and start > clock.later:
+        return True
+    in_window = clock.now < start <= clock.now + rules.bf_window
+    return not is_bounded and in_window and _meets_plan(state, begin, start, length)
+
+
+@inlined
+def _meets_plan(state: SlurmState, begin: int, start: int, length: int) -> bool:
+    """Whether a plan is in the way of a start; the clock's ``later`` is the next begin to try."""
+    slot_begin, slot_end = _slot_of(state, start, length)
+    if not is_taken(state, PLAN, slot_begin, slot_end):
+        return False
+    state.clock[0].later = start + state.rules[0].bf_resolution if begin == start else start
+    return True
 
 
 @inlined
@@ -205,7 +226,8 @@ def _free_during(state: SlurmState, number: int, begin: int, length: int) -> int
             if each.begin > end:
                 if begin == state.clock[0].now:
                     until(state, each.begin - length)
-                if later == 0 and each.next and state.slots[each.next].next:
+                is_bounded = state.rules[0].release >= BOUNDED_PLANS
+                if is_bounded and later == 0 and each.next and state.slots[each.next].next:
                     later = state.slots[each.next].end
                 return later
             keep_common(state.sets, USABLE, state.slot_sets, slot)
@@ -227,14 +249,10 @@ def _adds_nodes(state: SlurmState, slot: int, following: int) -> bool:
 @inlined
 def _slot_of(state: SlurmState, start: int, length: int) -> tuple[int, int]:
     """Begin and end of a reservation: whole steps of ``bf_resolution`` (``_set_slot_time``)."""
-    step = state.rules[0].bf_resolution
-    return start // step * step, -(-(start + length) // step) * step
-
-
-@inlined
-def _overlaps(state: SlurmState, start: int, length: int) -> bool:
-    begin, end = _slot_of(state, start, length)
-    return is_taken(state, PLAN, begin, end)
+    step, end = state.rules[0].bf_resolution, start + length
+    if state.rules[0].release < BOUNDED_PLANS:
+        return start // step * step, end // step * step
+    return start // step * step, -(-end // step) * step
 
 
 @inlined

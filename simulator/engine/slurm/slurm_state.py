@@ -13,6 +13,10 @@ import numpy as np
 from simulator.engine.slurm.node_sets import BITS, set_of
 from simulator.engine.state import EVENT, NEVER, UNKNOWN, records_of
 
+BOUNDED_PLANS, RELEVANT_ENDS = 2411, 2505
+"""Releases since which a plan knows which jobs end before its start, and ends of jobs that give it
+no nodes do not put it off."""
+
 NOW, FUTURE, USABLE, CANDIDATES, PLAN = range(5)
 """Rows of ``sets``: nodes that are free now; those that are free in a plan; those that a job may
 use; those that its nodes are chosen from; those that were chosen."""
@@ -150,6 +154,7 @@ RULES = _record(
     kill_wait=np.int64,
     over_time_limit=np.int64,
     soft=np.int64,
+    release=np.int64,  # year and month
     epilog=np.int64,
     exit_time=np.int64,  # PBS: time from the end of a job until the server knows it
     cycle_time=np.int64,  # milliseconds

@@ -9,7 +9,15 @@ from simulator.engine.compiled import inlined, kernel
 from simulator.engine.slurm.allocation import free_later, give_back
 from simulator.engine.slurm.node_choice import choose
 from simulator.engine.slurm.node_sets import meets
-from simulator.engine.slurm.slurm_state import FUTURE, NOW, PLAN, USABLE, SlurmState
+from simulator.engine.slurm.slurm_state import (
+    BOUNDED_PLANS,
+    FUTURE,
+    NOW,
+    PLAN,
+    RELEVANT_ENDS,
+    USABLE,
+    SlurmState,
+)
 
 FIRST_WINDOW = 30
 """Seconds."""
@@ -69,9 +77,12 @@ def find_start(state: SlurmState, number: int, begin: int, limit: int) -> bool:
     """
     clock = state.clock[0]
     clock.plan_start = clock.now
-    if begin <= clock.now and choose(state, number, NOW):
+    is_bounded = state.rules[0].release >= BOUNDED_PLANS
+    if (begin <= clock.now or not is_bounded) and choose(state, number, NOW):
         return True
-    _end_by(state, begin)
+    _end_by(state, begin if is_bounded else -1)
+    if not is_bounded:
+        return _take_away(state, number, 0)
     if choose(state, number, FUTURE):
         return True  # Slurm says now, and the caller takes the later of now and ``begin``
     return _take_away(state, number, limit)
@@ -157,10 +168,15 @@ def _wider(state: SlurmState, window: int) -> int:
 
 @inlined
 def _last_end(state: SlurmState) -> int:
-    """Return the end of the last job taken away that gives nodes to the plan."""
+    """Return the end of the last job taken away that gives nodes to the plan.
+
+    Before ``RELEVANT_ENDS`` it is that of the last job, with or without such nodes.
+    """
     now = state.clock[0].now
     last = state.clock[0].removed - 1
-    while not meets(state.sets, PLAN, state.run_sets, state.removed[last]):
+    while state.rules[0].release >= RELEVANT_ENDS and not meets(
+        state.sets, PLAN, state.run_sets, state.removed[last]
+    ):
         last -= 1
     end: int = expected_end(state, state.removed[last], now)
     return end if end > now else _late_end(state, state.removed[last], now)

@@ -25,6 +25,7 @@ RULES = st.builds(
     bf_window_linear=st.sampled_from([0, 30]),
     default_queue_depth=st.sampled_from([1, 100]),
     defer=st.booleans(),
+    release=st.sampled_from([2205, 2411, 2605]),
 )
 
 

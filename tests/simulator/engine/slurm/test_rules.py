@@ -173,6 +173,42 @@ def test_nodes_are_not_used_before_their_epilogs_are_over():
     assert starts(jobs, 2, epilog=2)[3] == 60
 
 
+BEYOND_LIMIT = [
+    (0, 1, 1000, 600),  # runs on beyond its limit
+    (1, 2, 600, 600),  # waits for its node
+    (601, 1, 200, 240),
+]
+
+
+def starts_beyond_limit(**given):
+    return starts_of(BEYOND_LIMIT, 2, policy="slurm", overrun="keep", slurm=rules(**given))
+
+
+def test_before_24_11_a_job_past_its_limit_ends_after_kill_wait_and_over_time_limit():
+    # In the cycle at 630 the second job is planned for the next second,
+    assert starts_beyond_limit(release=2205) == [0, 1000, 1600]
+    # or for 930, in the step that begins at 900: the last one ends before that, at 870.
+    assert starts_beyond_limit(release=2205, over_time_limit=300) == [0, 1000, 630]
+    assert starts_beyond_limit(release=2205, kill_wait=330) == [0, 1000, 630]
+
+
+def test_since_24_11_a_job_past_its_limit_is_expected_to_end_at_once():
+    assert starts_beyond_limit() == [0, 1000, 1600]
+    assert starts_beyond_limit(kill_wait=330, over_time_limit=300) == [0, 1000, 1600]
+
+
+def test_before_25_05_ends_that_give_a_plan_no_nodes_put_it_off():
+    jobs = [
+        (0, 1, 660, 660),  # node 0
+        (0, 1, 3600, 3600),
+        (0, 1, 600, 600),  # node 2
+        (1, 2, 600, 600),  # is planned on nodes 2 and 3, from 600 on, or from 660 on
+        (2, 1, 600, 600),  # would end at 630 on node 3
+    ]
+    assert starts(jobs, 4) == [0, 0, 0, 600, 660]
+    assert starts(jobs, 4, release=2205) == [0, 0, 0, 630, 30]
+
+
 def test_deferred_jobs_start_when_the_main_scheduler_looks():
     assert starts([(5, 1, 60, 60)], 1, defer=True) == [6]
     assert starts([(5, 1, 60, 60)], 1, defer=True, batch_sched_delay=9) == [9]

@@ -1,0 +1,245 @@
+"""A real Slurm whose daemons live by the clock of a play, in a directory of its own."""
+
+import contextlib
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from fast_clock import FastClock, compile_into
+from played_conf import PlayedConf
+
+START = 1_800_000_000.0
+"""Unix seconds of a whole minute, at which the clock begins."""
+
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+PIECE, PIECE_OF_NODES = "0.003", "0.5"
+"""Real seconds after which a waiting program looks at the clock again."""
+
+SOON = 60.0
+"""Real seconds for commands and for the start of all nodes."""
+
+DAEMONS = ("/usr/sbin/slurmctld", "/usr/sbin/slurmd")
+
+CGROUP_CONF_SINCE = (23, 2)
+"""The Slurm that knows ``CgroupPlugin=disabled``; those before it refuse it."""
+
+CLONE_NEWNS = 0x20000
+"""A mount namespace of one's own (sched.h)."""
+
+
+class ClusterError(RuntimeError):
+    """Slurm is missing, does not start, or refuses a command."""
+
+
+def check_slurm(root: Path) -> None:
+    """Check that there is a Slurm in a tree.
+
+    Raises:
+        ClusterError: there is none.
+    """
+    missing = [name for name in DAEMONS if not os.path.lexists(f"{root}{name}")]
+    if missing:
+        made_by = "make slurm" if root == Path("/") else "make slurm-root"
+        raise ClusterError(f"{' and '.join(missing)} are not in {root} ({made_by}).")
+
+
+def mount_into(root: Path) -> None:
+    """Mount what a tree needs, for this process and its children alone; needs root.
+
+    Raises:
+        ClusterError: the system does not allow it.
+    """
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS):
+        raise ClusterError(f"{root} needs mounts: {os.strerror(ctypes.get_errno())}; be root.")
+    for words in (
+        ["--make-rprivate", "/"],
+        ["--bind", "/tmp", f"{root}/tmp"],  # noqa: S108 - the tree sees the play's directory
+        ["--rbind", "/dev", f"{root}/dev"],
+        ["-t", "proc", "proc", f"{root}/proc"],
+    ):
+        subprocess.run(["/usr/bin/mount", *words], check=True)
+
+
+class FastCluster:
+    """A running cluster; use it in a ``with`` block.
+
+    Args:
+        conf: what is played of a site's slurm.conf.
+        root: the tree with Slurm.
+
+    Attributes:
+        directory: everything of this cluster; it is deleted at the end.
+        clock: the clock of the play.
+        version: of Slurm.
+    """
+
+    def __init__(self, conf: PlayedConf, root: Path) -> None:
+        self._root = root
+        self._nodes = list(conf.nodes)
+        self._daemons: list[subprocess.Popen[bytes]] = []
+        memory = Path("/dev/shm")  # noqa: S108 - a save on disk would take seconds of the clock
+        self.directory = Path(tempfile.mkdtemp(prefix="slurm-play-", dir=memory))
+        self.directory.chmod(0o755)
+        for part in ("state", "spool", "etc", "out", *(f"spool/{name}" for name in self._nodes)):
+            (self.directory / part).mkdir()
+        self.clock = FastClock(self.directory / "clock", START)
+        pipe = Path(f"{self.clock.file}.pipe")
+        os.mkfifo(pipe)
+        self._pipe = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+        self._conf = self.directory / "etc/slurm.conf"
+        self._played = conf
+        self.version = ""
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _start(self) -> None:
+        compile_into(self.directory)
+        self._write_conf()
+        self._spawn("slurmctld", "/usr/sbin/slurmctld", "-D", "-f", str(self._conf))
+        self._await(lambda: "UP" in self.run("scontrol", "ping", check=False))
+        for name in self._nodes:
+            words = ("/usr/sbin/slurmd", "-D", "-f", str(self._conf), "-N", name)
+            self._spawn(name, *words, piece=PIECE_OF_NODES)
+        self._await(self._is_idle)
+
+    def _write_conf(self) -> None:
+        user = pwd.getpwuid(os.getuid()).pw_name
+        host = socket.gethostname().partition(".")[0]
+        ports = free_ports(1 + len(self._nodes))
+        self._conf.write_text(self._played.text(self.directory, host, user, ports))
+        self.version = self.run("sinfo", "--version").split()[-1]
+        if tuple(map(int, self.version.split(".")[:2])) >= CGROUP_CONF_SINCE:
+            (self.directory / "etc/cgroup.conf").write_text("CgroupPlugin=disabled\n")
+
+    def _await(self, condition: Callable[[], bool]) -> None:
+        """Wait, with the clock, until a condition holds.
+
+        Raises:
+            ClusterError: a daemon has ended, or the condition does not hold in time.
+        """
+        end = time.monotonic() + SOON
+        while not condition():
+            if time.monotonic() > end or any(each.poll() is not None for each in self._daemons):
+                raise ClusterError(f"Slurm does not start: {self.log()[-2000:]}")
+            self.clock.go_on(10.0)
+            time.sleep(0.05)
+
+    def _is_idle(self) -> bool:
+        found = self.run("sinfo", "-h", "-N", "-o", "%N %T", check=False).splitlines()
+        return len(set(found)) == len(self._nodes) and all(line.endswith("idle") for line in found)
+
+    def _environment(self, piece: str) -> Mapping[str, str]:
+        return {
+            "PATH": PATH,
+            "LC_ALL": "C.UTF-8",
+            "TZ": "UTC",
+            "SLURM_CONF": str(self._conf),
+            "FAST_CLOCK": str(self.clock.file),
+            "FAST_CLOCK_PIECE": piece,
+            "LD_PRELOAD": str(self.directory / "fast_clock.so"),
+        }
+
+    def _words(self, command: Sequence[str], piece: str) -> list[str]:
+        """Return a command that lives by the clock, while what enters the tree does not."""
+        enter = [] if self._root == Path("/") else ["chroot", str(self._root)]
+        pairs = (f"{name}={value}" for name, value in self._environment(piece).items())
+        return [*enter, "env", *pairs, *command]
+
+    def _spawn(self, name: str, *command: str, piece: str = PIECE) -> None:
+        with (self.directory / f"{name}.out").open("ab") as output:
+            daemon = subprocess.Popen(
+                self._words(command, piece), stdin=subprocess.DEVNULL, stdout=output,
+                stderr=output, env={"PATH": PATH}, cwd=self.directory, start_new_session=True,
+            )  # fmt: skip
+        self._daemons.append(daemon)
+
+    def run(self, *command: str, check: bool = True, script: str | None = None) -> str:
+        """Run a command of Slurm's and return what it prints.
+
+        Raises:
+            ClusterError: the command fails, unless ``check`` is false.
+        """
+        done = subprocess.run(
+            self._words(command, PIECE), env={"PATH": PATH}, input=script, text=True,
+            capture_output=True, check=False, timeout=SOON, cwd=self.directory,
+        )  # fmt: skip
+        if check and done.returncode:
+            raise ClusterError(f"{' '.join(command)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def submit(self, run: int, *options: str) -> str:
+        """Submit a job that runs for some seconds of the clock; return its id."""
+        output = f"{self.directory}/out/%j"
+        script = f"#!{self.directory}/fast_job {run}\n"
+        return self.run("sbatch", "--parsable", "-o", output, *options, script=script).strip()
+
+    def reports(self) -> list[tuple[str, str]]:
+        """Return the lines that jobs have written since the last call: an id, an end or ``?``."""
+        try:
+            text = os.read(self._pipe, 1 << 16).decode()
+        except BlockingIOError:
+            return []
+        words = (line.partition(" ") for line in text.splitlines())
+        return [(job, end) for job, _, end in words]
+
+    def store_start(self, job: str, start: float) -> None:
+        """Say to a job when it started, for a Slurm that does not."""
+        written = self.directory / "start"
+        written.write_text(f"{start:.0f}\n")
+        written.rename(f"{self.clock.file}.start.{job}")
+
+    def log(self) -> str:
+        """Return what the daemons wrote."""
+        files = [*self.directory.glob("slurmctld.log"), *self.directory.glob("*.out")]
+        return "".join(file.read_text(errors="replace") for file in files)
+
+    def __exit__(self, *exception: object) -> None:
+        if self._daemons and self._daemons[0].poll() is None:
+            with contextlib.suppress(ClusterError, subprocess.TimeoutExpired):
+                if left := self.run("squeue", "-h", "-o", "%A").split():
+                    self.run("scancel", "-f", *left)
+        for daemon in self._daemons:
+            daemon.terminate()
+        for daemon in self._daemons:
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+        self._kill_jobs()
+        os.close(self._pipe)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _kill_jobs(self) -> None:
+        """End what this cluster, and no other, has left behind."""
+        mark = f"SLURM_CONF={self._conf}".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (process / "environ").read_bytes().split(b"\0")
+                if mark in words and int(process.name) != os.getpid():
+                    os.kill(int(process.name), signal.SIGKILL)
+
+
+def free_ports(wanted: int) -> list[int]:
+    """Return ports that nobody used a moment ago, all different."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(wanted)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]

@@ -1,0 +1,246 @@
+"""Plays jobs through a cluster: fast where nothing happens, slowly near events.
+
+An event is a submission, a start or an end. The faster the clock, the more of its seconds a launch
+or a completion takes, and the later a scheduler's cycle falls.
+"""
+
+import heapq
+import re
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from math import inf
+from typing import NamedTuple
+
+from fast_cluster import FastCluster
+
+BEFORE, AFTER = 3.0, 20.0
+"""Seconds of the clock around an event in which it goes slowly."""
+
+WORK = 10_000.0
+"""Bound on speed times waiting jobs: a cycle's time grows with the queue."""
+
+LONGEST_SLEEP = 0.004
+"""Real seconds."""
+
+LAUNCH, RECORD = 5.0, 10.0
+"""Real seconds for which the clock goes slowly for a launch, or until an end is recorded."""
+
+SETTLED = 20.0
+"""Real seconds before the machine is judged."""
+
+
+class Speeds(NamedTuple):
+    """Speeds of the clock.
+
+    Attributes:
+        slow: near events.
+        waiting: at most, while jobs wait.
+        idle: else.
+        most_crawled: share of the real time in which the clock may crawl.
+    """
+
+    slow: float = 100.0
+    waiting: float = 1500.0
+    idle: float = 3000.0
+    most_crawled: float = 0.25
+
+
+class TooFastError(RuntimeError):
+    """The machine does not keep up with the speeds, or the play takes too long."""
+
+
+class PlayJob(NamedTuple):
+    """A job of a play: seconds, and options of sbatch that say its size and partition."""
+
+    submit: int
+    run: int
+    options: Sequence[str]
+
+
+class Watch:
+    """Events of a cluster: launches, ends and records.
+
+    Attributes:
+        ends: known ends of running jobs, a heap.
+        last_end: the last of them that has come.
+        reported: number of jobs that were launched.
+        recorded: number of jobs whose end is recorded.
+        started: ids of jobs that were started and are not launched yet.
+        started_at: real time of the last start.
+    """
+
+    def __init__(self, cluster: FastCluster) -> None:
+        self._cluster = cluster
+        self._log = cluster.directory / "slurmctld.log"
+        self._read = self._log.stat().st_size
+        self._records = cluster.directory / "jobcomp.txt"
+        self._size = 0
+        self._launched: set[str] = set()
+        self._tested = ""
+        self.ends: list[float] = []
+        self.last_end = -inf
+        self.ended = self.reported = self.recorded = 0
+        self.started: set[str] = set()
+        self.started_at = 0.0
+
+    def look(self) -> None:
+        """Take in what has happened since the last look."""
+        self._read_reports()
+        self._read_log()
+        now = self._cluster.clock.now()
+        while self.ends and self.ends[0] <= now:
+            self.last_end = max(self.last_end, heapq.heappop(self.ends))
+            self.ended += 1
+        if self._records.exists() and (size := self._records.stat().st_size) != self._size:
+            self._size = size
+            self.recorded = self._records.read_bytes().count(b"\n")
+
+    def _read_reports(self) -> None:
+        asking = []
+        for job, end in self._cluster.reports():
+            if end == "?":
+                asking.append(job)
+                continue
+            self.reported += 1
+            heapq.heappush(self.ends, float(end))
+            self._launched.add(job)
+            self.started.discard(job)
+        if asking:
+            self._tell_starts(asking)
+
+    def _tell_starts(self, asking: Sequence[str]) -> None:
+        """Tell jobs of a Slurm before 23.02 when they started."""
+        lines = self._cluster.run("squeue", "-h", "-t", "R", "-o", "%A %S").splitlines()
+        starts = dict(line.split() for line in lines)
+        for job in asking:
+            if job in starts:
+                self._cluster.store_start(job, unix_of(starts[job]))
+
+    def _read_log(self) -> None:
+        for line in self._new_lines():
+            if found := re.search(r"(?:Allocate|Started) JobId=(\d+)", line):
+                self._note_start(found[1])
+            elif "Jobs backfilled since boot" in line:
+                self._note_start(self._tested)
+            elif found := re.search(r"backfill: .*JobId=(\d+)", line):
+                self._tested = found[1]
+
+    def _new_lines(self) -> Sequence[str]:
+        """Return the lines that slurmctld has written since the last call."""
+        if self._log.stat().st_size == self._read:
+            return []
+        with self._log.open("rb") as file:
+            file.seek(self._read)
+            text = file.read()
+        whole = text.rfind(b"\n") + 1
+        self._read += whole
+        return text[:whole].decode("utf-8", "replace").splitlines()
+
+    def _note_start(self, job: str) -> None:
+        if job and job not in self._launched:
+            self.started.add(job)
+            self.started_at = time.monotonic()
+
+
+class Player:
+    """Plays jobs through a cluster.
+
+    Args:
+        cluster: a cluster without jobs.
+        speeds: speeds of the clock.
+        longest: real seconds that the play may take.
+
+    Attributes:
+        zero: Unix seconds of the clock at which second 0 of the jobs is, a whole minute.
+        seconds: real seconds of the play.
+    """
+
+    def __init__(self, cluster: FastCluster, speeds: Speeds, longest: float) -> None:
+        self._clock = cluster.clock
+        self._cluster = cluster
+        self._speeds = speeds
+        self._longest = longest
+        self._watch = Watch(cluster)
+        self._submitted = 0
+        self._last_submission = -inf
+        self._missing_since = inf
+        self._began = time.monotonic()
+        self._crawled = self._clock.crawled
+        self.zero = (int(self._clock.now()) // 60 + 2) * 60
+
+    @property
+    def seconds(self) -> float:
+        """Real seconds since the play began."""
+        return time.monotonic() - self._began
+
+    @property
+    def crawled(self) -> float:
+        """Share of the real time in which the clock crawled."""
+        return (self._clock.crawled - self._crawled) / max(self.seconds, 1e-9)
+
+    def play(self, jobs: Sequence[PlayJob]) -> list[str]:
+        """Submit all jobs at their times and wait for their ends; return their ids.
+
+        Raises:
+            TooFastError: the machine does not keep up, or the play takes too long.
+        """
+        ids = []
+        for job in jobs:
+            self._play_until(self.zero + job.submit)
+            ids.append(self._cluster.submit(job.run, *job.options))
+            self._submitted += 1
+            self._last_submission = self._clock.now()
+        while self._watch.recorded < len(jobs):
+            self._step(inf)
+        return ids
+
+    def _play_until(self, due: float) -> None:
+        while self._clock.now() < due:
+            self._step(due)
+
+    def _step(self, due: float) -> None:
+        """Go on for some milliseconds, at a speed that fits what happens."""
+        self._watch.look()
+        self._check()
+        now = self._clock.now()
+        coming = min(due, self._watch.ends[0] if self._watch.ends else now + 60)
+        is_near = self._is_near_event(now, coming)
+        speed = self._speeds.slow if is_near else self._speed_between_events()
+        self._clock.go_on(speed)
+        stop = coming if is_near else coming - BEFORE
+        time.sleep(max(0.0002, min((stop - now) / speed, LONGEST_SLEEP)))
+
+    def _is_near_event(self, now: float, coming: float) -> bool:
+        real, watch = time.monotonic(), self._watch
+        if watch.recorded >= watch.ended:
+            self._missing_since = inf
+        else:
+            self._missing_since = min(self._missing_since, real)
+        is_unrecorded = 0 <= real - self._missing_since < RECORD
+        is_unlaunched = bool(watch.started) and real - watch.started_at < LAUNCH
+        last = max(watch.last_end, self._last_submission)
+        return now < last + AFTER or coming - now < BEFORE or is_unrecorded or is_unlaunched
+
+    def _speed_between_events(self) -> float:
+        waiting = self._submitted - self._watch.reported
+        if not waiting:
+            return self._speeds.idle
+        return max(self._speeds.slow, min(self._speeds.waiting, WORK / waiting))
+
+    def _check(self) -> None:
+        if self.seconds > self._longest:
+            raise TooFastError(
+                f"The play was not over after {self._longest:.0f} s: {self._submitted} jobs were "
+                f"submitted, {self._watch.recorded} had ended."
+            )
+        if self.seconds > SETTLED and self.crawled > self._speeds.most_crawled:
+            raise TooFastError(
+                f"The machine does not keep up with these speeds: the clock crawled for "
+                f"{self.crawled:.0%} of the time. Lower them (--speeds), or wait until it is idle."
+            )
+
+
+def unix_of(text: str) -> float:
+    """Return Unix seconds of a time that Slurm prints in UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()

@@ -1,0 +1,180 @@
+"""Plays of a real Slurm in files, the twin's schedule of the same jobs, and how alike they are."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from simulator.scheduling.estimates import Estimates, JobEstimates
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import simulate
+from simulator.scheduling.slurm_configuration import read_configuration
+from simulator.scheduling.slurm_rules import SlurmRules
+from simulator.scheduling.workload import Workload, prepare
+from simulator.traces.files import read_bytes, text_writer
+from simulator.traces.trace import SWF_FIELDS, Integers, Trace
+
+COLUMNS = (
+    "job", "submit", "start", "end", "size", "limit_minutes", "time_min_minutes", "wanted_run",
+    "partition", "nodes", "state",
+)  # fmt: skip
+
+EPILOG, CYCLE = 3, 1.0
+"""Seconds of the fast clock that an end and a backfill cycle take."""
+
+
+class RecordedPlay(NamedTuple):
+    """A recorded play: a column for each field; times are seconds."""
+
+    submit: Integers
+    start: Integers
+    end: Integers
+    size: Integers
+    limit: Integers
+    time_min: Integers
+    wanted_run: Integers
+    partition: Sequence[str]
+    nodes: Sequence[str]
+
+    @property
+    def wait(self) -> Integers:
+        """Seconds from submission to start."""
+        return self.start - self.submit
+
+    @property
+    def overrun(self) -> Integers:
+        """Seconds by which jobs ran longer than they were to: launches and completions."""
+        return self.end - self.start - self.wanted_run
+
+
+def read_play(file: Path) -> RecordedPlay:
+    """Return the play in a file, compressed or not."""
+    rows = list(csv.DictReader(io.StringIO(read_bytes(file).decode("ascii"))))
+
+    def numbers(name: str, unit: int = 1) -> Integers:
+        return unit * np.array([int(row.get(name) or 0) for row in rows], np.int64)
+
+    return RecordedPlay(
+        *map(numbers, ("submit", "start", "end", "size")),
+        numbers("limit_minutes", 60),
+        numbers("time_min_minutes", 60),
+        numbers("wanted_run"),
+        [row.get("partition") or "all" for row in rows],
+        [row["nodes"] for row in rows],
+    )
+
+
+def write_play(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a play, compressed if the name ends in .gz."""
+    with text_writer(file) as opened:
+        writer = csv.DictWriter(opened, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def workload_of(play: RecordedPlay, processors: int) -> Workload:
+    """Return the jobs of a play as they were submitted and as long as they ran."""
+    count = len(play.submit)
+    names = sorted(set(play.partition))
+    unknown = np.full(count, -1, np.int64)
+    columns: dict[str, Any] = {
+        **dict.fromkeys((*SWF_FIELDS, "line"), unknown),
+        "job": np.arange(count),
+        "submit": play.submit.astype(float),
+        "run": np.maximum(play.end - play.start, 1).astype(float),
+        "requested_processors": play.size,
+        "requested_time": play.limit.astype(float),
+        "queue": np.array([names.index(name) for name in play.partition], np.int64),
+    }
+    queues = "\n".join(f"{number} {name}" for number, name in enumerate(names))
+    log = Trace(**columns, header={"MaxProcs": str(processors), "Queue": queues})
+    workload = prepare(log, overrun="keep")
+    # The main scheduler looks at whole minutes of the play.
+    return replace(workload, submit=workload.submit + workload.origin, origin=0)
+
+
+def estimates_of(play: RecordedPlay) -> Estimates:
+    """Return the TimeMin of the jobs, else their limits."""
+    values = np.where(play.time_min, play.time_min, play.limit)
+    return Estimates("recorded", known=lambda workload: JobEstimates.of(values, workload))
+
+
+def twin_starts(play: RecordedPlay, rules: SlurmRules, processors: int) -> Integers:
+    """Return the starts of the twin of Slurm."""
+    semantics = Semantics(policy="slurm", slurm=rules)
+    return simulate(workload_of(play, processors), semantics, estimates_of(play)).start
+
+
+def starts_under(policy: str, play: RecordedPlay, processors: int) -> Integers:
+    """Return the starts under a policy of papers, which plans by limits."""
+    by_limits = Estimates.named("requested")
+    return simulate(workload_of(play, processors), Semantics(policy=policy), by_limits).start
+
+
+def rules_of(directory: Path, cycle_time: float = CYCLE) -> SlurmRules:
+    """Return the rules of a play from what its own Slurm printed of its configuration."""
+    return replace(read_configuration(directory), epilog=EPILOG, cycle_time=cycle_time)
+
+
+class Likeness(NamedTuple):
+    """Differences between the starts of two schedules of the same jobs.
+
+    Attributes:
+        within_interval: share of jobs whose starts differ by at most a ``bf_interval``.
+        within_300: share of jobs whose starts differ by at most 300 s.
+        median: of the differences, in seconds.
+        p90: their 90th percentile.
+        correlation: of the waits.
+        wait: mean wait of the first schedule, in seconds.
+        other_wait: mean wait of the second.
+    """
+
+    within_interval: float
+    within_300: float
+    median: float
+    p90: float
+    correlation: float
+    wait: float
+    other_wait: float
+
+    HEADS = (
+        f"{'schedules':24}{'interval':>10}{'300 s':>8}{'median':>8}{'p90':>8}{'corr':>8}"
+        f"{'mean waits, min':>20}"
+    )
+
+    @classmethod
+    def of(
+        cls, play: RecordedPlay, start: Integers, interval: int, submit: Integers | None = None
+    ) -> Self:
+        """Compare a play with other starts of its jobs, whose submissions may differ, too.
+
+        Args:
+            play: the play.
+            start: the other starts.
+            interval: seconds from the beginning of a backfill cycle to the next one.
+            submit: the other submissions; None where they are those of the play.
+        """
+        differences = np.abs(start - play.start)
+        waits, others = play.wait, start - (play.submit if submit is None else submit)
+        varied = waits.any() and others.any() and len(set(waits)) > 1 and len(set(others)) > 1
+        return cls(
+            float((differences <= interval).mean()),
+            float((differences <= 300).mean()),
+            float(np.median(differences)),
+            float(np.quantile(differences, 0.9)),
+            float(np.corrcoef(waits, others)[0, 1]) if varied else 1.0,
+            float(waits.mean()),
+            float(others.mean()),
+        )
+
+    def row(self, name: str) -> str:
+        """Return a row of a table."""
+        return (
+            f"{name:24}{self.within_interval:10.1%}{self.within_300:8.1%}{self.median:8.0f}"
+            f"{self.p90:8.0f}{self.correlation:8.4f}"
+            f"{self.wait / 60:12.1f}{self.other_wait / 60:8.1f}"
+        )

@@ -1,0 +1,291 @@
+"""Plays a log, or a window of it, twice through a real Slurm in fast motion.
+
+    python research/fast_motion/slurm_play.py LOG --from 113 --days 1.5 --conf slurm.conf -o DIR
+
+Writes when and where each job started, and prints how far the two plays differ, which is the noise
+of the real Slurm, and how far the twin of Slurm and two policies of papers differ from each. It
+needs Slurm, gcc and two cores that are otherwise idle; as root where --root names another tree.
+"""
+
+import argparse
+import json
+import re
+import signal
+import statistics
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from fast_clock import NoCompilerError
+from fast_cluster import ClusterError, FastCluster, check_slurm, mount_into
+from played_conf import PlayedConf, plain_conf, read_conf
+from player import Player, PlayJob, Speeds, TooFastError, unix_of
+from recorded_plays import (
+    CYCLE,
+    Likeness,
+    RecordedPlay,
+    read_play,
+    rules_of,
+    starts_under,
+    twin_starts,
+    write_play,
+)
+
+from simulator.scheduling.estimates import Estimates
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import simulate
+from simulator.scheduling.slurm_cluster import partition_names
+from simulator.scheduling.slurm_configuration import COMMANDS, read_configuration
+from simulator.scheduling.slurm_rules import SlurmCluster
+from simulator.scheduling.workload import Workload, WorkloadError, prepare
+from simulator.traces.swf import read_swf
+
+DAY = 86400
+
+PLAYS = ("first", "second")
+
+PLAIN = ("easy", "conservative")
+
+WHAT_IS_PLAYED = ("log", "first_day", "days", "most_jobs", "conf", "root", "time_min")
+"""Options that a directory of plays is made for."""
+
+
+class LogJob(NamedTuple):
+    """A job of the log; times are seconds, minutes are whole ones."""
+
+    job: int
+    submit: int
+    size: int
+    run: int
+    limit_minutes: int
+    time_min_minutes: int
+    queue: str
+
+
+def jobs_of(options: argparse.Namespace) -> tuple[Workload, list[LogJob]]:
+    """Return the log and the jobs of the window, in the order of submission.
+
+    Raises:
+        WorkloadError: the window has no jobs.
+    """
+    workload = prepare(read_swf(options.log))
+    estimates = workload.request
+    if options.time_min:
+        by_method = Estimates.named(options.time_min)
+        estimates = simulate(workload, Semantics(), by_method).estimate
+    limits, times = -(-workload.request // 60), -(-estimates // 60)
+    begin = round(DAY * options.first_day)
+    submit = workload.submit - begin
+    chosen = np.flatnonzero((submit >= 0) & (submit < DAY * options.days))[: options.most_jobs]
+    if not len(chosen):
+        raise WorkloadError(f"{options.log} has no jobs in that window.")
+    queues = partition_names(workload)
+    return workload, [
+        LogJob(
+            int(workload.trace.job[place]), int(submit[place]), int(workload.processors[place]),
+            int(workload.runtime[place]), int(limits[place]),
+            int(times[place]) if times[place] < limits[place] else 0, queues[place],
+        )
+        for place in chosen
+    ]  # fmt: skip
+
+
+def fitting(jobs: Sequence[LogJob], cluster: SlurmCluster) -> list[LogJob]:
+    """Return the jobs that their partition can hold, and say how many it cannot."""
+    partitions = [cluster.partitions[cluster.place_of(job.queue)] for job in jobs]
+    pairs = zip(jobs, partitions, strict=True)
+    found = [job for job, partition in pairs if job.size <= cluster.cpus_of(partition)]
+    if len(found) < len(jobs):
+        print(f"{len(jobs) - len(found)} jobs are larger than their partition, and left out.")
+    return found
+
+
+def play_job(job: LogJob, cluster: SlurmCluster) -> PlayJob:
+    """Return what is submitted for a job of the log."""
+    partition = cluster.partitions[cluster.place_of(job.queue)]
+    size = ["-n", str(job.size)]
+    if takes_equal_nodes(cluster):
+        size = ["-N", str(-(-job.size // cluster.groups[0][1]))]
+    words = ["-J", str(job.job), "-p", partition.name, "-t", str(job.limit_minutes), *size]
+    if job.time_min_minutes:
+        words.append(f"--time-min={job.time_min_minutes}")
+    return PlayJob(job.submit, job.run, words)
+
+
+def takes_equal_nodes(cluster: SlurmCluster) -> bool:
+    """Whether jobs take whole nodes, which are all equal."""
+    kinds = {cpus for _, cpus, _ in cluster.groups}
+    return len(kinds) == 1 and all(each.exclusive for each in cluster.partitions)
+
+
+def play_once(
+    file: Path, conf: PlayedConf, jobs: Sequence[LogJob], options: argparse.Namespace
+) -> dict[str, Any]:
+    """Play the jobs, write the play and the configuration, and return what is to be said of it."""
+    speeds = Speeds(*options.speeds, most_crawled=options.most_crawled)
+    with FastCluster(conf, options.root) as cluster:
+        site = file.parent / "site"
+        site.mkdir(exist_ok=True)
+        for name, command in COMMANDS.items():
+            (site / f"{name}.txt").write_text(cluster.run(*command.split()))
+        rules = read_configuration(site)
+        assert rules.cluster is not None  # noqa: S101 - the site has one
+        played = fitting(jobs, rules.cluster)
+        player = Player(cluster, speeds, 60 * options.longest)
+        ids = player.play([play_job(job, rules.cluster) for job in played])
+        rows = list(rows_of(cluster.directory / "jobcomp.txt", player.zero, ids, played))
+        write_play(file, rows)
+        return {
+            "slurm": cluster.version,
+            "real_seconds": round(player.seconds),
+            "crawled": round(player.crawled, 3),
+            "cycle_seconds": cycle_seconds(cluster.log()),
+            "not_completed": sum(row["state"] != "COMPLETED" for row in rows),
+        }
+
+
+def rows_of(
+    records: Path, zero: int, ids: Sequence[str], jobs: Sequence[LogJob]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield a row for each job, in the order of submission, from what jobcomp/filetxt wrote."""
+    found = {}
+    for line in records.read_text().splitlines():
+        words = dict(word.partition("=")[::2] for word in line.split())
+        found[words["JobId"]] = words
+    for number, job in zip(ids, jobs, strict=True):
+        words = found[number]
+        times = {
+            name: round(unix_of(words[f"{name.title()}Time"]) - zero)
+            for name in ("submit", "start", "end")
+        }
+        yield {
+            "job": job.job, **times, "size": job.size, "limit_minutes": job.limit_minutes,
+            "time_min_minutes": job.time_min_minutes, "wanted_run": job.run,
+            "partition": words["Partition"], "nodes": words["NodeList"],
+            "state": words["JobState"],
+        }  # fmt: skip
+
+
+def cycle_seconds(log: str) -> float:
+    """Return the median duration of backfill cycles in seconds of the fast clock."""
+    found = [int(each) / 1e6 for each in re.findall(r"completed testing .*usec=(\d+)", log)]
+    return round(statistics.median(found), 3) if found else CYCLE
+
+
+def play_all(options: argparse.Namespace) -> None:
+    """Make the plays that are not there yet.
+
+    Raises:
+        ClusterError: the directory has plays of something else.
+    """
+    directory: Path = options.output
+    directory.mkdir(parents=True, exist_ok=True)
+    notes_file = directory / "play.json"
+    notes = json.loads(notes_file.read_text()) if notes_file.exists() else {}
+    played = {name: str(getattr(options, name)) for name in WHAT_IS_PLAYED}
+    if notes.setdefault("played", played) != played:
+        raise ClusterError(f"{directory} has plays of something else: {notes['played']}")
+    workload, jobs = jobs_of(options)
+    conf = read_conf(options.conf) if options.conf else plain_conf(workload.processors_of_machine)
+    for change in conf.changes:
+        print(f"slurm.conf: {change}")
+    check_slurm(options.root)
+    if options.root != Path("/"):
+        mount_into(options.root)
+    for name in PLAYS:
+        if name in notes:
+            continue
+        print(f"{name} play: {len(jobs)} jobs on {len(conf.nodes)} nodes", flush=True)
+        notes[name] = play_once(directory / f"{name}.csv.gz", conf, jobs, options)
+        notes_file.write_text(json.dumps(notes, indent=1) + "\n")
+
+
+def comparisons(directory: Path) -> Iterator[tuple[str, Likeness]]:
+    """Yield each pair of schedules and their likeness."""
+    notes = json.loads((directory / "play.json").read_text())
+    first, second = (read_play(directory / f"{name}.csv.gz") for name in PLAYS)
+    rules = rules_of(directory / "site")
+    interval = rules.bf_interval + 1
+    yield "first, second play", Likeness.of(first, second.start, interval, second.submit)
+    for name, play in zip(PLAYS, (first, second), strict=True):
+        rules = rules_of(directory / "site", notes[name]["cycle_seconds"])
+        assert rules.cluster is not None  # noqa: S101 - the site has one
+        cpus = rules.cluster.cpus
+        yield f"{name} play, twin", Likeness.of(play, twin_starts(play, rules, cpus), interval)
+        for policy in PLAIN if not play.time_min.any() else ():
+            starts = starts_under(policy, play, cpus)
+            yield f"{name} play, {policy}", Likeness.of(play, starts, interval)
+
+
+def print_report(directory: Path) -> None:
+    """Print what the plays were like, and the likeness of each pair of schedules."""
+    notes = json.loads((directory / "play.json").read_text())
+    for name in PLAYS:
+        play, note = read_play(directory / f"{name}.csv.gz"), notes[name]
+        print(f"{name} play: {said_of(play, note)}")
+    print(Likeness.HEADS)
+    for name, likeness in comparisons(directory):
+        print(likeness.row(name))
+    for line in rules_of(directory / "site").unmodelled:
+        print(f"not modelled by the twin: {line}")
+
+
+def said_of(play: RecordedPlay, note: Mapping[str, Any]) -> str:
+    """Return a line about a play: its size, its pace and how far it is to be believed."""
+    over = play.overrun
+    return (
+        f"Slurm {note['slurm']}, {len(play.submit)} jobs, {play.end.max() / 3600:.1f} h in "
+        f"{note['real_seconds'] / 60:.1f} min; ran longer than wanted: median {np.median(over):.0f}"
+        f" s, 95% {np.quantile(over, 0.95):.0f} s; the clock crawled {note['crawled']:.0%} of the "
+        f"time; {note['not_completed']} jobs not completed"
+    )
+
+
+def parsed() -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("log", help="a log in the Standard Workload Format")
+    parser.add_argument("--from", dest="first_day", type=float, default=0, metavar="DAY")
+    parser.add_argument("--days", type=float, default=1.0)
+    parser.add_argument("--most-jobs", type=int, help="the first of the window")
+    parser.add_argument("--conf", type=Path, help="slurm.conf; default: one FIFO partition")
+    parser.add_argument("--root", type=Path, default=Path("/"), help="a tree with another Slurm")
+    parser.add_argument("--time-min", metavar="METHOD", help="predictions of it are TimeMin")
+    parser.add_argument(
+        "--speeds", type=speeds_of, default=Speeds()[:3], metavar="SLOW,WAITING,IDLE",
+        help="of the clock near events, while jobs wait, else; default: 100,1500,3000",
+    )  # fmt: skip
+    parser.add_argument(
+        "--most-crawled", type=float, default=Speeds().most_crawled, metavar="SHARE",
+        help="of the time in which the clock may crawl; beyond, the play ends; default: 0.25",
+    )  # fmt: skip
+    parser.add_argument("--longest", type=float, default=30, help="minutes that a play may take")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
+    return parser.parse_args()
+
+
+def speeds_of(text: str) -> Sequence[float]:
+    """Return three speeds of text such as ``100,1500,3000``."""
+    found = [float(each) for each in text.split(",")]
+    if len(found) != 3 or not 1 <= found[0] <= found[1] <= found[2]:
+        raise argparse.ArgumentTypeError(f"{text} is not three growing speeds.")
+    return found
+
+
+def main() -> None:
+    """Play twice and print the report."""
+    options = parsed()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
+    try:
+        play_all(options)
+        print_report(options.output)
+    except (ClusterError, NoCompilerError, TooFastError, OSError, ValueError) as error:
+        sys.exit(f"slurm-play: {error}")
+
+
+if __name__ == "__main__":
+    main()

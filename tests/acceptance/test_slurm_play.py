@@ -1,0 +1,61 @@
+"""A short log is played twice through a real Slurm in fast motion."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from private_slurm import ROOT
+from recorded_plays import read_play
+
+SCRIPT = Path(__file__).parents[2] / "research/fast_motion/slurm_play.py"
+
+NEEDED = ("usr/sbin/slurmctld", "usr/sbin/slurmd", "usr/bin/sbatch")
+
+MISSING = [name for name in NEEDED if not (ROOT / name).exists()]
+MISSING += [name for name in ("gcc",) if shutil.which(name) is None]
+
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.lengthy(40),
+    pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}"),
+]
+
+CONF = """\
+NodeName=n[0-3] CPUs=1
+PriorityType=priority/basic
+PartitionName=batch Nodes=ALL Default=YES OverSubscribe=EXCLUSIVE
+"""
+
+# Submission, nodes, run time, limit: one waits for three nodes, another is backfilled beside it.
+JOBS = [(0, 2, 1200, 1800), (60, 3, 900, 1200), (120, 1, 600, 900), (130, 4, 300, 600)]
+JOBS += [(3600 + 300 * place, 1 + place % 4, 400, 900) for place in range(8)]
+
+
+def test_a_log_is_played_twice_and_compared_with_the_twin(tmp_path):
+    lines = ["; MaxProcs: 4"]
+    for number, (submit, size, run, limit) in enumerate(JOBS, start=1):
+        lines.append(f"{number} {submit} -1 {run} {size} -1 -1 {size} {limit} " + "-1 " * 9)
+    (tmp_path / "log.swf").write_text("\n".join(lines) + "\n")
+    (tmp_path / "slurm.conf").write_text(CONF)
+    words = [
+        sys.executable, SCRIPT, tmp_path / "log.swf", "--conf", tmp_path / "slurm.conf",
+        "--root", ROOT, "--speeds", "50,200,1000", "--most-crawled", "1", "-o", tmp_path / "plays",
+    ]  # fmt: skip
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=280)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert "first, second play" in done.stdout
+    assert "second play, twin" in done.stdout
+    first = read_play(tmp_path / "plays/first.csv.gz")
+    assert len(first.submit) == len(JOBS)
+    assert first.wait[0] < 60
+    assert first.start[1] >= first.end[0]  # it needs three of four nodes
+    assert first.start[2] < first.end[0]  # backfilled
+    assert first.start[3] >= first.end[1]
+    assert (first.overrun >= 0).all()
+    notes = json.loads((tmp_path / "plays/play.json").read_text())
+    assert notes["second"]["not_completed"] == 0
+    again = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    assert "first play: 12 jobs on" not in again.stdout

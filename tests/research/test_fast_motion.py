@@ -1,0 +1,224 @@
+"""The clock of plays, and the slurm.conf that is played; no Slurm is needed."""
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from fast_clock import AHEAD, CRAWL, FastClock, compile_into
+from played_conf import SiteConfError, plain_conf, read_conf
+from player import Player, Speeds, TooFastError
+from recorded_plays import Likeness, read_play, write_play
+
+START = 1_800_000_000
+
+WAITS = r"""
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+static struct timespec in(int seconds) {
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    time.tv_sec += seconds;
+    return time;
+}
+int main(void) {
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+    sem_t semaphore;
+    sigset_t alarm;
+    timer_t timer;
+    struct itimerspec hundred = {{0, 0}, {100, 0}};
+    struct timespec until;
+    long begin = time(NULL);
+    sleep(100);
+    printf("%ld\n", time(NULL) - begin);
+    pthread_mutex_lock(&mutex);
+    until = in(100);
+    pthread_cond_timedwait(&condition, &mutex, &until);
+    printf("%ld\n", time(NULL) - begin);
+    sem_init(&semaphore, 0, 0);
+    until = in(100);
+    sem_timedwait(&semaphore, &until);
+    printf("%ld\n", time(NULL) - begin);
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    sigprocmask(SIG_BLOCK, &alarm, NULL);
+    timer_create(CLOCK_REALTIME, NULL, &timer);
+    timer_settime(timer, 0, &hundred, NULL);
+    int received;
+    sigwait(&alarm, &received);
+    printf("%ld\n", time(NULL) - begin);
+    return 0;
+}
+"""
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+
+
+@pytest.fixture
+def clock(tmp_path):
+    with FastClock(tmp_path / "clock", START) as made:
+        yield made
+
+
+@pytest.fixture
+def renewed(clock):
+    """A clock that somebody renews, at a hundred times the real speed."""
+    over = threading.Event()
+
+    def renew():
+        while not over.wait(0.002):
+            clock.go_on(100)
+
+    thread = threading.Thread(target=renew)
+    thread.start()
+    yield clock
+    over.set()
+    thread.join()
+
+
+@needs_gcc
+def test_all_waits_of_a_program_are_seconds_of_the_clock(renewed, tmp_path):
+    compile_into(tmp_path)
+    words = ["gcc", "-x", "c", "-", "-o", tmp_path / "waits", "-lpthread", "-lrt"]
+    subprocess.run(words, input=WAITS, text=True, check=True)
+    library = {"LD_PRELOAD": str(tmp_path / "fast_clock.so"), "FAST_CLOCK": str(renewed.file)}
+    began = time.monotonic()
+    done = subprocess.run(
+        [tmp_path / "waits"], env=os.environ | library, capture_output=True, text=True, check=True
+    )
+    seconds = list(map(int, done.stdout.split()))
+    for passed, expected in zip(seconds, (100, 200, 300, 400), strict=True):
+        assert expected <= passed + 1
+    assert seconds[-1] < 100 * (time.monotonic() - began) + 1
+    assert time.monotonic() - began < 60
+
+
+@needs_gcc
+def test_a_job_ends_at_its_run_after_its_start_and_says_so_to_the_player(renewed, tmp_path):
+    compile_into(tmp_path)
+    pipe = f"{renewed.file}.pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    start = int(renewed.now()) - 20
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_START_TIME": str(start)}
+    environment = {"FAST_CLOCK": str(renewed.file), **job}
+    subprocess.run([tmp_path / "fast_job", "100"], env=environment, check=True, timeout=60)
+    assert renewed.now() >= start + 100
+    number, end = os.read(reader, 1000).decode().split()
+    os.close(reader)
+    assert (number, float(end)) == ("7", start + 100)
+
+
+def test_a_clock_that_nobody_renews_crawls(clock):
+    clock.go_on(1000)
+    began = clock.now()
+    time.sleep(0.2)
+    late = clock.now() - began - 1000 * AHEAD
+    assert 0 < late < 20 * CRAWL
+    clock.go_on(1000)
+    assert 0.1 < clock.crawled < 20
+
+
+def test_a_machine_that_does_not_keep_up_is_refused(clock, tmp_path):
+    (tmp_path / "slurmctld.log").touch()
+    cluster = SimpleNamespace(directory=tmp_path, clock=clock, reports=list)
+    player = Player(cluster, Speeds(most_crawled=0.2), longest=1000)
+    player._began -= 100
+    clock.crawled = 15.0
+    player._check()
+    clock.crawled = 40.0
+    with pytest.raises(TooFastError, match="crawled for 40%"):
+        player._check()
+    player._began -= 1000
+    with pytest.raises(TooFastError, match="not over"):
+        player._check()
+
+
+SITE = """\
+# of a site
+ClusterName=big
+AuthType=auth/munge
+SchedulerParameters=bf_continue,bf_interval=60,\\
+bf_max_job_user=5,bf_max_time=120
+SelectType=select/cons_res
+SelectTypeParameters=CR_Core_Memory
+PriorityType=priority/multifactor
+PriorityWeightAge=1000   # and
+PriorityWeightFairshare=5000
+NodeName=DEFAULT RealMemory=64000 Sockets=2
+Include nodes.conf
+PartitionName=DEFAULT MaxTime=1-0
+PartitionName=batch Nodes=n[01-03] Default=YES AllowGroups=staff
+PartitionName=wide Nodes=n[01-04] PriorityTier=3 OverSubscribe=EXCLUSIVE
+"""
+
+
+@pytest.fixture
+def site(tmp_path):
+    (tmp_path / "slurm.conf").write_text(SITE)
+    (tmp_path / "nodes.conf").write_text("NodeName=n[01-04] CoresPerSocket=4 Weight=2 Gres=gpu:2\n")
+    return read_conf(tmp_path / "slurm.conf")
+
+
+def test_what_decides_on_schedules_is_kept_of_a_slurm_conf(site):
+    assert list(site.nodes) == ["n01", "n02", "n03", "n04"]
+    assert site.nodes["n03"] == {"Sockets": "2", "CoresPerSocket": "4", "Weight": "2"}
+    text = "\n".join(site.lines)
+    assert "PriorityWeightAge=1000" in text
+    assert "bf_continue,bf_interval=60," in text
+    assert "Nodes=n[01-04] PriorityTier=3 OverSubscribe=EXCLUSIVE" in text
+    assert "CR_CORE\n" in text
+    for left_out in ("Fairshare", "munge", "AllowGroups", "MaxTime=1-0", "bf_max_job_user"):
+        assert left_out not in text
+
+
+def test_what_is_changed_of_a_slurm_conf_is_said(site):
+    said = " ".join(site.changes)
+    for name in ("bf_max_job_user=5", "Fairshare", "AllowGroups, MaxTime", "CR_CORE", "cons_res"):
+        assert name in said
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("NodeName=a\nPartitionName=p Nodes=a\nNodeSet=s Nodes=a\n", "line 3"),
+        ("NodeName=a\nnothing\n", "line 2"),
+        ("ClusterName=a\n", "no NodeName"),
+    ],
+)
+def test_a_slurm_conf_that_cannot_be_played_is_refused_by_its_line(text, message, tmp_path):
+    file = tmp_path / "slurm.conf"
+    file.write_text(text)
+    with pytest.raises(SiteConfError, match=message):
+        read_conf(file)
+
+
+def test_a_slurm_conf_of_a_play_has_a_port_for_each_node(tmp_path):
+    text = plain_conf(2).text(tmp_path, "host", "root", [100, 101, 102])
+    assert "SlurmctldPort=100" in text
+    assert "NodeName=n1 NodeHostname=host NodeAddr=127.0.0.1 Port=102" in text
+
+
+def test_a_play_is_read_as_it_was_written(tmp_path):
+    row = {
+        "job": 5, "submit": 60, "start": 90, "end": 400, "size": 2, "limit_minutes": 10,
+        "time_min_minutes": 0, "wanted_run": 300, "partition": "all", "nodes": "n[0-1]",
+        "state": "COMPLETED",
+    }  # fmt: skip
+    write_play(tmp_path / "play.csv.gz", [row, {**row, "start": 70}])
+    play = read_play(tmp_path / "play.csv.gz")
+    assert play.wait.tolist() == [30, 10]
+    assert play.limit.tolist() == [600, 600]
+    assert play.overrun.tolist() == [10, 30]
+    likeness = Likeness.of(play, play.start + np.array([0, 400]), 31)
+    assert (likeness.within_interval, likeness.within_300) == (0.5, 0.5)
+    assert (likeness.median, likeness.other_wait) == (200, 220)
