@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Torque's submit filter: tells users at qsub how long such jobs ran. The script passes as it is.
 
     SUBMITFILTER /usr/share/walltimed/torque_submitfilter.py     # in torque.cfg

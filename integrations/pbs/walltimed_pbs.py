@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Follows a PBS or Torque server: reports every run that ends, and hands its queue over.
 
     walltimed_pbs.py --cluster hill

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Passes on what Slurm's jobcomp/elasticsearch plugin posts, with the token that it cannot keep.
 
     walltimed_forwarder.py --token-file /etc/walltimed/jobcomp-token

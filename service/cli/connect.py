@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
 from rich.markup import escape
 
 from service.cli import pbs_connecting as pbs
@@ -19,10 +20,11 @@ from service.cli.options import DatabaseUrl, check_cluster, load_settings
 from service.cli.service_address import service_address
 from service.cli.site_diagnostics import UPDATER, filter_files
 from service.cli.stores import ready
-from simulator.cli.console import CommandError, ExitCode, err, out
-from simulator.cli.options import ConfigFile, choice
+from simulator.cli.console import CommandError, ExitCode, err, out, print_json
+from simulator.cli.options import AsJson, ConfigFile, choice
 
 if TYPE_CHECKING:
+    from service.operations.diagnosing import Diagnosis, FilterFile
     from service.settings import Settings
 
 connect = typer.Typer(name="connect", help="Connect a Slurm or a PBS with the service.")
@@ -40,6 +42,38 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be 
 HERE = Path("/")
 
 
+class FileAction(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Outcome for one file, of a dry run too.
+
+    Attributes:
+        path: absolute.
+        action: ``written``, ``kept``, ``removed``, ``would be written`` or ``would be removed``.
+        scope: of the token that the file holds; empty for other files.
+        token_revoked: whether the token in a removed file was valid until now.
+    """
+
+    path: str
+    action: str
+    scope: str = ""
+    token_revoked: bool = False
+
+
+class ConnectReport(Struct, kw_only=True):
+    """Report of what connecting has done, and of what is left to do.
+
+    Attributes:
+        files: what became of each file.
+        steps: commands and changes that are left for the administrator, in their order.
+        lines: lines that slurm.conf lacks.
+        findings: what does not fit between service and history.
+    """
+
+    files: list[FileAction]
+    steps: list[str]
+    lines: list[str] = []
+    findings: "list[Diagnosis]" = []
+
+
 @connect.callback(invoke_without_command=True)
 def connected(
     context: typer.Context,
@@ -48,6 +82,7 @@ def connected(
         bool,
         typer.Option("--off", help="Stop every effect on jobs now, without a restart."),
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Connect a Slurm or a PBS with the service, or stop its effects on jobs.
 
@@ -58,14 +93,23 @@ def connected(
         walltimed connect --off
     """
     if off:
-        turn_off()
+        found = turn_off(quiet=as_json)
+        if as_json:
+            print_json({"filters": [{"path": each.path, "mode": each.mode} for each in found]})
     elif context.invoked_subcommand is None:
         out.print(context.get_help())
         raise typer.Exit(ExitCode.USAGE)
 
 
-def turn_off() -> None:
-    """Set mode off in the settings of each filter on this host, and end the updater."""
+def turn_off(*, quiet: bool) -> "list[FilterFile]":
+    """Set mode off in the settings of each filter on this host, and end the updater.
+
+    Returns:
+        The filters as they were before.
+
+    Raises:
+        CommandError: there is none.
+    """
     found = [each for each in filter_files() if each.filter != pbs.HOOK or pbs.is_here()]
     for each in found:
         path = Path(each.path)
@@ -75,10 +119,12 @@ def turn_off() -> None:
         else:
             path.write_text(with_lua_values(read(path), {"mode": "off"}), "utf-8")
             touch(path.with_name(slurm.FILTER))
-        out.print(escape(f"{path}: mode off, which was {each.mode}."), soft_wrap=True)
+        if not quiet:
+            out.print(escape(f"{path}: mode off, which was {each.mode}."), soft_wrap=True)
     end_unit(UPDATER)
     if not found:
         raise CommandError("There is no filter on this host: run this on the controller.")
+    return found
 
 
 @connect.command(name="slurm")
@@ -92,6 +138,7 @@ def connect_slurm(
     dry_run: DryRun = False,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Issue tokens, write the files of filter and forwarder, and print the lines of slurm.conf.
 
@@ -108,21 +155,23 @@ def connect_slurm(
     site = slurm.slurm_site(root, cluster, slurm_user)
     check_cluster(site.cluster)
     files = slurm.slurm_files(site, root, service_address(settings, url), mode)
-    steps = put(files, root, settings, dry_run=dry_run)
+    report = put(files, root, settings, dry_run=dry_run)
     filter_file = below(root, site.conf.parent / slurm.FILTER)
     if not dry_run:
         touch(filter_file)
     if slurm.is_the_sites(filter_file) and not slurm.calls_walltimed(filter_file):
-        steps.append(f"take the two marked parts of our {slurm.FILTER} over into {filter_file}")
-    steps += [f"take out of slurm.conf: {line}" for line in slurm.replaced_lines(site)]
+        our_parts = f"the two marked parts of our {slurm.FILTER}"
+        report.steps.append(f"take {our_parts} over into {filter_file}")
+    report.steps += [f"take out of slurm.conf: {line}" for line in slurm.replaced_lines(site)]
+    report.steps.append(f"systemctl enable --now {slurm.FORWARDER}")
     if lines := slurm.missing_lines(site):
+        report.lines = lines
+        report.steps.append("systemctl restart slurmctld")
         err.print(f"{site.conf} needs the lines on standard output:", soft_wrap=True)
-        for line in lines:
+        for line in lines if not as_json else ():
             typer.echo(line)
-    steps.append(f"systemctl enable --now {slurm.FORWARDER}")
-    say_steps([*steps, *(["systemctl restart slurmctld"] if lines else [])])
-    if not dry_run:
-        check(settings, below(root, slurm.JOBCOMP_TOKEN))
+    token_file = None if dry_run else below(root, slurm.JOBCOMP_TOKEN)
+    finish(report, settings, token_file, as_json=as_json)
 
 
 @connect.command(name="pbs")
@@ -135,6 +184,7 @@ def connect_pbs(
     dry_run: DryRun = False,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Issue tokens, write the files of hook and follower, and make the hook by qmgr.
 
@@ -147,21 +197,24 @@ def connect_pbs(
     check_cluster(cluster)
     settings = load_settings(database_url=database_url, config=file)
     files = pbs.pbs_files(root, service_address(settings, url), cluster, mode)
-    steps = put(files, root, settings, dry_run=dry_run)
+    report = put(files, root, settings, dry_run=dry_run)
     access = f"chgrp {pbs.LOG_GROUP} {pbs.private_directory()}"
     if root == HERE and not dry_run:
         pbs.qmgr(pbs.hook_commands())
         pbs.open_log(pbs.LOG_GROUP)
     else:
-        steps += ["qmgr < /usr/share/walltimed/pbs/walltimed.qmgr", access]
-    say_steps([*steps, f"systemctl enable --now {pbs.FOLLOWER}"])
-    if not dry_run:
-        check(settings, below(root, pbs.TOKEN))
+        report.steps += ["qmgr < /usr/share/walltimed/pbs/walltimed.qmgr", access]
+    report.steps.append(f"systemctl enable --now {pbs.FOLLOWER}")
+    finish(report, settings, None if dry_run else below(root, pbs.TOKEN), as_json=as_json)
 
 
 @disconnect.command(name="slurm")
 def disconnect_slurm(
-    *, dry_run: DryRun = False, database_url: DatabaseUrl = None, file: ConfigFile = None
+    *,
+    dry_run: DryRun = False,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Turn the filter off; once slurm.conf has none of our lines, remove files and tokens.
 
@@ -172,20 +225,26 @@ def disconnect_slurm(
     site = slurm.slurm_site(HERE, None, None)
     if lines := slurm.connecting_lines(site):
         if not dry_run:
-            turn_off()
-        for line in lines:
+            turn_off(quiet=as_json)
+        for line in lines if not as_json else ():
             typer.echo(line)
+        named = f" ({', '.join(lines)})" if as_json else ""
         raise CommandError(
-            f"{site.conf} still has these lines: take them out, restart slurmctld, and run this "
-            "again. Meanwhile no job is changed."
+            f"{site.conf} still has these lines{named}: take them out, restart slurmctld, and run "
+            "this again. Meanwhile no job is changed."
         )
     settings = load_settings(database_url=database_url, config=file)
-    take_back(slurm.removable_files(site), slurm.FORWARDER, settings, dry_run=dry_run)
+    files = slurm.removable_files(site)
+    take_back(files, slurm.FORWARDER, settings, dry_run=dry_run, as_json=as_json)
 
 
 @disconnect.command(name="pbs")
 def disconnect_pbs(
-    *, dry_run: DryRun = False, database_url: DatabaseUrl = None, file: ConfigFile = None
+    *,
+    dry_run: DryRun = False,
+    database_url: DatabaseUrl = None,
+    file: ConfigFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Delete the hook, end the follower, and remove files and tokens.
 
@@ -200,7 +259,7 @@ def disconnect_pbs(
         pbs.qmgr("delete hook walltimed\n", check=False)
         pbs.open_log("root")
     files = [pbs.TOKEN, pbs.FILTER_TOKEN, pbs.FOLLOWER_OPTIONS]
-    take_back(files, pbs.FOLLOWER, settings, dry_run=dry_run)
+    take_back(files, pbs.FOLLOWER, settings, dry_run=dry_run, as_json=as_json)
 
 
 def check_mode(mode: str | None, modes: tuple[str, ...]) -> None:
@@ -213,19 +272,20 @@ def check_mode(mode: str | None, modes: tuple[str, ...]) -> None:
         raise CommandError(f"--mode {mode}: it is one of {', '.join(modes)}.", ExitCode.USAGE)
 
 
-def put(files: list[HostFile], root: Path, settings: "Settings", *, dry_run: bool) -> list[str]:
-    """Write files, say so, and return the commands that are left for another host."""
+def put(files: list[HostFile], root: Path, settings: "Settings", *, dry_run: bool) -> ConnectReport:
+    """Write files, say so, and report them with the commands that are left for another host."""
     new_tokens = [each for each in files if each.scope and not below(root, each.path).exists()]
     with ExitStack() as stack:
         issue = issuing(stack, settings) if new_tokens and not dry_run else not_issuing
-        steps: list[str] = []
+        report = ConnectReport(files=[], steps=[])
         for each in files:
             stays = (each.is_kept or each.scope) and below(root, each.path).exists()
             done = "kept" if stays else "would be written" if dry_run else "written"
             if not dry_run:
-                steps += write_file(each, root, issue)
+                report.steps += write_file(each, root, issue)
+            report.files.append(FileAction(path=str(each.path), action=done, scope=each.scope))
             err.print(escape(f"{done}: {each.described()}"), soft_wrap=True)
-    return steps
+    return report
 
 
 def issuing(stack: ExitStack, settings: "Settings") -> Callable[[str], str]:
@@ -248,8 +308,11 @@ def not_issuing(scope: str) -> str:
     raise AssertionError(scope)
 
 
-def take_back(files: Iterable[Path], unit: str, settings: "Settings", *, dry_run: bool) -> None:
-    """End a unit, remove files and revoke the tokens in them."""
+def take_back(
+    files: Iterable[Path], unit: str, settings: "Settings", *, dry_run: bool, as_json: bool
+) -> None:
+    """End a unit, remove files, revoke the tokens in them, and print all that."""
+    actions: list[FileAction] = []
     found = [each for each in files if each.exists()]
     if not dry_run:
         end_unit(unit)
@@ -259,27 +322,41 @@ def take_back(files: Iterable[Path], unit: str, settings: "Settings", *, dry_run
             token_id = remove(each) if store else None
             revoked = bool(store and token_id and store.tokens.revoke(token_id, time.time()))
             done = "removed" if store else "would be removed"
-            out.print(escape(f"{done}: {each}{', its token revoked' if revoked else ''}"))
-    if not found:
+            actions.append(FileAction(path=str(each), action=done, token_revoked=revoked))
+    if as_json:
+        print_json({"files": actions})
+        return
+    for action in actions:
+        note = ", its token revoked" if action.token_revoked else ""
+        out.print(escape(f"{action.action}: {action.path}{note}"))
+    if not actions:
         out.print("Nothing was connected.")
 
 
-def say_steps(steps: list[str]) -> None:
-    """Print what the administrator has to do next."""
-    err.print("Then:")
-    for step in steps:
-        err.print(escape(f"  {step}"), soft_wrap=True)
+def finish(
+    report: ConnectReport, settings: "Settings", token_file: Path | None, *, as_json: bool
+) -> None:
+    """Print what the administrator has to do next, and what `walltimed doctor` finds wrong.
 
-
-def check(settings: "Settings", token_file: Path) -> None:
-    """Say what does not fit between service and history, as `walltimed doctor` does."""
+    Args:
+        report: its findings are added.
+        settings: of the service.
+        token_file: a file with a token for doctor; None for a dry run, which asks nothing.
+        as_json: whether the report is printed as JSON.
+    """
     from service.cli.doctor import diagnosed
 
-    report = diagnosed(settings, token_file=token_file, now=time.time(), silent=True)
+    err.print("Then:")
+    for step in report.steps:
+        err.print(escape(f"  {step}"), soft_wrap=True)
+    if token_file:
+        found = diagnosed(settings, token_file=token_file, now=time.time(), silent=True).findings
+        report.findings = [each for each in found if each.is_wrong]
     for each in report.findings:
-        if each.is_wrong:
-            err.print(f"[red]wrong:[/red] {escape(each.says)}", soft_wrap=True)
-            err.print(f"  do: {escape(each.remedy)}", soft_wrap=True)
+        err.print(f"[red]wrong:[/red] {escape(each.says)}", soft_wrap=True)
+        err.print(f"  do: {escape(each.remedy)}", soft_wrap=True)
+    if as_json:
+        print_json(report)
 
 
 def touch(path: Path) -> None:

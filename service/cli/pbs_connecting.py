@@ -52,11 +52,15 @@ def packaged_config() -> Path:
 
 
 def hook_commands() -> str:
-    """Return the commands of qmgr that make the hook, or renew it where there is one."""
+    """Return the commands of qmgr that make hook and resource, or renew the hook.
+
+    What exists is not made: disconnecting leaves the resource.
+    """
     commands = script("pbs/walltimed.qmgr")
     lines = read(commands).splitlines()
-    if "Hook walltimed" in qmgr("list hook walltimed\n", check=False):
-        lines = [line for line in lines if not line.startswith("create ")]
+    for each in ("hook walltimed", "resource walltimed_prediction"):
+        if each.capitalize() in qmgr(f"list {each}\n", check=False):
+            lines = [line for line in lines if not line.startswith(f"create {each}")]
     return re.sub(r"/usr/share/walltimed/pbs", str(commands.parent), "\n".join(lines)) + "\n"
 
 

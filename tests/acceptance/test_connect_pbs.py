@@ -18,8 +18,12 @@ given=$(cat)
 echo "$given" >> {HOME}/told
 case $given in
 "list hook walltimed") test -e {HOME}/hook && echo "Hook walltimed" ;;
-*"create hook"*) touch {HOME}/hook ;;
+"list resource walltimed_prediction")
+    test -e {HOME}/resource && echo "Resource walltimed_prediction" ;;
+"delete hook walltimed") rm {HOME}/hook ;;
 esac
+case $given in *"create hook"*) touch {HOME}/hook ;; esac
+case $given in *"create resource"*) mkdir {HOME}/resource ;; esac
 """
 
 
@@ -68,3 +72,7 @@ def test_the_hook_is_made_renewed_turned_off_and_deleted(machine):
     assert said.count("its token revoked") == 2
     assert told(machine) == ["delete hook walltimed"]
     assert group_of_log(machine) == "root"
+
+    machine.run("walltimed", "connect", "pbs")
+    again = [line for line in told(machine) if line.startswith("create")]
+    assert again == ["create hook walltimed"]  # jobs may have the resource: it had stayed

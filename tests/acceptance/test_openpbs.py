@@ -328,11 +328,11 @@ def test_a_service_that_is_killed_holds_nobody_up_and_loses_no_run(well):
 
 def test_a_service_that_hangs_holds_nobody_up(well):
     well.configure(budget_seconds=0.2)
-    os.kill(well.pid_of_service(), signal.SIGSTOP)
+    os.kill(well.pid_of("service"), signal.SIGSTOP)
     try:
         jobs = [well.submit_in_time("-l", "walltime=00:10:00") for _ in range(3)]
     finally:
-        os.kill(well.pid_of_service(), signal.SIGCONT)
+        os.kill(well.pid_of("service"), signal.SIGCONT)
     well.await_runs(*jobs)
     assert "walltimed: timeout" in well.server_log() or "TimeoutError" in well.server_log()
 
@@ -351,6 +351,19 @@ def test_a_server_that_is_restarted_keeps_what_was_set_up(well):
     job = submitted(well)
     assert "walltimed_prediction" in well.wanted(job)
     well.await_runs(job)
+
+
+def test_it_is_turned_off_taken_back_and_connected_again(well):
+    assert "mode off, which was soft" in well.run("walltimed", "connect", "--off")
+    assert "walltimed_prediction" not in well.wanted(submitted(well))
+    well.run("walltimed", "connect", "pbs", "--mode", "soft")
+    assert eventually(lambda: predicted(well, submitted(well)))
+    said = well.run("walltimed", "disconnect", "pbs")
+    assert said.count("its token revoked") == 2
+    assert "walltimed" not in well.run("qmgr", "-c", "list hook", check=False)
+    assert "walltimed_prediction" not in well.wanted(submitted(well))
+    well.run("walltimed", "connect", "pbs", "--mode", "soft")
+    assert eventually(lambda: predicted(well, submitted(well)))
 
 
 def test_without_its_token_the_hook_accepts_and_the_follower_says_so_once(well):

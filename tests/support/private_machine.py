@@ -70,6 +70,7 @@ class PrivateMachine:
 
     Attributes:
         directory: its files as they are called outside.
+        pid: its process 1, as it is called outside.
         state: the service's directory, likewise.
     """
 
@@ -81,7 +82,7 @@ class PrivateMachine:
         self._host = host
         self._mounts = mounts
         self._holder: subprocess.Popen[bytes] | None = None
-        self._pid = 0
+        self.pid = 0
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         path = ":".join(map(str, (*paths, WALLTIMED.parent))) + ":" + os.environ["PATH"]
         outside = ("STATE_DIRECTORY", "WALLTIMED_CONFIG")
@@ -108,9 +109,9 @@ class PrivateMachine:
             # nsenter stops itself when its child is stopped, and reaps no more.
             process.send_signal(signal.SIGCONT)
         if self._holder is not None:
-            if self._pid:
+            if self.pid:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(self._pid, signal.SIGKILL)
+                    os.kill(self.pid, signal.SIGKILL)
             self._holder.wait(120)
         for process in self.processes.values():
             process.wait(30)
@@ -136,7 +137,7 @@ class PrivateMachine:
             )  # fmt: skip
         eventually(self._is_up)
         children = Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children")
-        self._pid = int(children.read_text().split()[0])
+        self.pid = int(children.read_text().split()[0])
         self.run("useradd", "--uid", str(USER_ID), "--home-dir", self.user_home, USER)
         self.run("useradd", "--system", "--home-dir", STATE, "--user-group", "walltimed")
         self.run("groupadd", "--system", "pbsacct")
@@ -152,7 +153,7 @@ class PrivateMachine:
         self, *command: object, user: str = "root", groups: str = "", limits: Sequence[str] = ()
     ) -> list[str]:
         """The command that runs ``command`` on this machine; ``limits`` are options of setpriv."""
-        words = ["nsenter", "--target", str(self._pid), "--mount", "--uts", "--net", "--pid", "--"]
+        words = ["nsenter", "--target", str(self.pid), "--mount", "--uts", "--net", "--pid", "--"]
         if user != "root":
             words += ["setpriv", "--reuid", user, "--regid", user, *limits]
             words += ["--groups", groups] if groups else ["--clear-groups"]
@@ -223,16 +224,31 @@ class PrivateMachine:
         assert self.processes["service"].poll() is None, self.log("service")
         return '"ready"' in self.run("curl", "-s", "localhost:8580/health/ready", check=False)
 
-    def pid_of_service(self) -> int:
-        """The number of its process, as it is called outside."""
-        children = Path(f"/proc/{self.processes['service'].pid}/task")
-        (thread,) = children.glob("*/children")
+    def pid_of(self, name: str) -> int:
+        """The number of a program that was started, as it is called outside."""
+        (thread,) = Path(f"/proc/{self.processes[name].pid}/task").glob("*/children")
         return int(thread.read_text().split()[0])
+
+    def end(self, name: str, number: signal.Signals) -> None:
+        """End a program that was started by a signal."""
+        os.kill(self.pid_of(name), number)
+        self.processes[name].wait(30)
 
     def end_service(self, number: signal.Signals) -> None:
         """End the service by a signal."""
-        os.kill(self.pid_of_service(), number)
-        self.processes["service"].wait(30)
+        self.end("service", number)
+
+    def plug_into(self, switch: Self, address: str) -> None:
+        """Connect it with the bridge ``lan`` of another machine, by ``eth0`` with an address."""
+        network = ["nsenter", "--target", str(switch.pid), "--net", "--", "ip", "link"]
+        port = f"port{self.pid}"
+        for words in (
+            ["add", port, "type", "veth", "peer", "name", "eth0", "netns", str(self.pid)],
+            ["set", port, "master", "lan", "up"],
+        ):
+            subprocess.run([*network, *words], check=True)
+        self.run("ip", "link", "set", "eth0", "up")
+        self.run("ip", "address", "add", f"{address}/24", "dev", "eth0")
 
     @property
     def url(self) -> str:

@@ -233,17 +233,20 @@ class PrivateSlurm:
         self.start_controller()
 
     def lose_controller(self) -> None:
-        """Kill slurmctld, with all documents that it has not sent, and start it again.
+        """Kill slurmctld, with all documents that it has not sent, and start it again."""
+        self.save_jobs()
+        os.kill(self._pid("slurmctld"), signal.SIGKILL)
+        self.daemons["slurmctld"].wait(30)
+        self.start_controller("-i")  # 26.05 saves its shares after minutes, and misses them
 
-        What it knows of its jobs is saved before; else it would run the last ones again. It saves
-        a few seconds after a change, which is made here: a job is submitted that is held.
+    def save_jobs(self) -> None:
+        """Let slurmctld save what it knows of its jobs; else a next one would run the last again.
+
+        It saves a few seconds after a change, which is made here: a job is submitted that is held.
         """
         now = time.time()
         self.sbatch("--hold", "-t", "1")
         eventually(lambda: (self.directory / "state" / "job_state").stat().st_mtime > now)
-        os.kill(self._pid("slurmctld"), signal.SIGKILL)
-        self.daemons["slurmctld"].wait(30)
-        self.start_controller("-i")  # 26.05 saves its shares after minutes, and misses them
 
     def _pid(self, name: str) -> int:
         """The number of a daemon, which may be the child of what entered its machine."""

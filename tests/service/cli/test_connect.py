@@ -159,6 +159,33 @@ def test_off_is_written_into_the_filters_settings_and_their_time_is_new(
     assert walltimed("connect", "--off")[0] == 1
 
 
+def test_the_lines_and_what_is_left_to_do_are_printed_as_json(walltimed, slurm):
+    code, printed, _ = walltimed("connect", "slurm", "--root", slurm(), "--dry-run", "--json")
+    report = json.loads(printed)
+    assert code == 0
+    assert report["lines"][0] == "JobSubmitPlugins=lua"
+    assert report["steps"][-1] == "systemctl restart slurmctld"
+    assert report["files"][0] == {
+        "path": "/etc/walltimed/jobcomp-token",
+        "action": "would be written",
+        "scope": "ingest",
+    }
+
+
+def test_the_way_back_is_printed_as_json(walltimed, tmp_path, monkeypatch):
+    conf, config = tmp_path / "slurm.conf", tmp_path / "walltimed_config.lua"
+    monkeypatch.setenv("SLURM_CONF", str(conf))
+    monkeypatch.setattr(pbs_connecting, "is_here", lambda: False)
+    conf.write_text(CONF)
+    config.write_text('return { mode = "soft" }')
+    code, printed, _ = walltimed("connect", "--off", "--json")
+    assert json.loads(printed)["filters"] == [{"path": str(config), "mode": "soft"}]
+    code, printed, _ = walltimed("disconnect", "slurm", "--dry-run", "--json")
+    assert code == 0
+    removed = {"path": str(config), "action": "would be removed"}
+    assert removed in json.loads(printed)["files"]
+
+
 def test_a_commented_setting_is_left_and_the_value_is_put_first():
     text = 'return {\n  -- host = "192.0.2.9",\n}'
     assert with_lua_values(text, {"host": "192.0.2.1"}) == (
