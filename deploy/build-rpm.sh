@@ -14,5 +14,5 @@ output=$(realpath "${1:-.}")
 PYTHON=${PYTHON:-/usr/bin/python3.11}
 export PYTHON
 . deploy/service-package.sh
-needs_rpm='/usr/bin/python3.11'
+needs_rpm=$(readlink -f "$root/opt/walltimed/bin/python")
 pack_rpm

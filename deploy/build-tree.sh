@@ -10,7 +10,8 @@ set -eu
 cd "$(dirname "$0")/.."
 mkdir -p "$1"
 root=$(realpath "$1")
-python=${PYTHON:-/usr/bin/python3}
+# With its version in its name: python3 is another one on EL.
+python=$(realpath "${PYTHON:-/usr/bin/python3}")
 
 # A link to the distribution's interpreter, which it keeps secure.
 "$python" -m venv --symlinks "$root/opt/walltimed"

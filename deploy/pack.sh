@@ -9,7 +9,13 @@
 #     units                   of systemd: restarted by an upgrade, ended by a removal
 #     kept                    files that a site edits
 #     output                  directory of the packages
-version=$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml | head -n 1)
+#
+# PACKAGE_VERSION in the environment is another version, COMPRESSION=none packs at once, for trying.
+version=${PACKAGE_VERSION:-$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml | head -n 1)}
+case ${COMPRESSION:-xz} in
+    none) compression_deb=-Znone compression_rpm=w.ufdio ;;
+    *) compression_deb='-Zxz -z2' compression_rpm=w6T0.xzdio ;;
+esac
 maintainer='walltimed maintainers <walltimed@localhost>'
 description='Predicts at every submission how long a job will really run, from how long
  earlier jobs ran, and shows how accurate it is. For Slurm and PBS.'
@@ -80,7 +86,7 @@ CONTROL
     before_removing | script '[ "$1" = remove ]' > "$control/prerm"
     after_removing | script '[ "$1" = remove ] || [ "$1" = purge ]' > "$control/postrm"
     chmod 755 "$control/postinst" "$control/prerm" "$control/postrm"
-    dpkg-deb -Zxz -z2 --root-owner-group --build "$root" \
+    dpkg-deb $compression_deb --root-owner-group --build "$root" \
         "$output/${name}_${version}_$architecture_deb.deb"
     rm -r "$control"
 }
@@ -94,6 +100,8 @@ Version: $version
 Release: 1
 Summary: $summary
 License: Apache-2.0
+Packager: $maintainer
+Group: System Environment/Daemons
 $(for each in $needs_rpm; do echo "Requires: $each"; done)
 Requires(post): shadow-utils
 ${instead_of:+Provides: $instead_of
@@ -101,7 +109,7 @@ Conflicts: $instead_of
 }AutoReqProv: no
 %define _build_id_links none
 %define __os_install_post %{nil}
-%define _binary_payload w6.xzdio
+%define _binary_payload $compression_rpm
 %description
 $description
 %install
@@ -115,10 +123,15 @@ SPEC
         # Own directories too, but not those of the system; 640 and the like stay.
         (cd "$root" && find opt/walltimed usr/share/walltimed usr/share/doc/"$name" -type d 2> /dev/null |
             sed 's|^|%dir "/|; s|$|"|')
-        (cd "$root" && find . ! -type d ! -path './etc/*' | sed 's|^\.|"|; s|$|"|')
+        (cd "$root" && find . ! -type d ! -path './etc/*' |
+            sed 's|^\.|"|; s|$|"|; s|^"/usr/share/doc/|%doc &|')
         echo '%post'; after_installing
         echo '%preun'; before_removing | script '[ "$1" = 0 ]' | tail -n +3
         echo '%postun'; after_removing | script '[ "$1" = 0 ]' | tail -n +3
+        released=$(sed -n "s/^## \[$version\] - //p" CHANGELOG.md)
+        echo '%changelog'
+        echo "* $(LC_ALL=C date --date "${released:-now}" '+%a %b %d %Y') $maintainer - $version-1"
+        echo '- As CHANGELOG.md says.'
     } > "$top/$name.spec"
     rpmbuild --quiet -bb --define "_topdir $top" --buildroot "$top/root" \
         --define "_rpmdir $output" --define '_rpmfilename %{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm' \

@@ -1,15 +1,11 @@
-"""The Debian package: installed, started and removed in a chroot.
+"""The service's packages, .deb and .rpm: installed, started, used, upgraded and removed.
 
-As root, once, and then as often as wanted:
-
-    debootstrap --variant=minbase --include=python3,adduser bookworm DIRECTORY
-    WALLTIMED_CHROOT=DIRECTORY pytest tests/container/test_package.py
-
-WALLTIMED_DEB names a package that was built before.
+On a copy of this machine, or of the Debian in the directory WALLTIMED_CHROOT
+(debootstrap --variant=minbase --include=python3 bookworm DIRECTORY), which ends with each test.
+WALLTIMED_PACKAGES names a directory of packages that were built before, by `make release`.
 """
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -19,121 +15,160 @@ from pathlib import Path
 
 import httpx
 import pytest
+from machine_copy import DEB, RPM, MachineCopy, child_of, reason_to_skip
+from patience import BUSY_SECONDS
 
 from predictors.compiled import COMPILING
 
 ROOT = Path(__file__).parents[2]
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-CHROOT = os.environ.get("WALLTIMED_CHROOT")
-STARTING_SECONDS = 120
+NEXT_VERSION = f"{VERSION}.1"
+ORIGINAL = Path(os.environ.get("WALLTIMED_CHROOT", "/"))
+READY_SECONDS = 3.0
+STARTING_SECONDS = 120.0
 MEGABYTE = 1_000_000
+WALLTIMED = "/usr/bin/walltimed"
 BROUGHT = (
-    "usr/share/man/man1/walltimed-serve.1.gz",
-    "usr/share/bash-completion/completions/walltimed",
-    "usr/lib/systemd/system/walltimed.service",
-    "usr/share/doc/walltimed/deployment.md",
+    WALLTIMED,
+    "/opt/walltimed/bin/python",
+    "/usr/share/man/man1/walltimed-serve.1.gz",
+    "/usr/share/bash-completion/completions/walltimed",
+    "/usr/lib/systemd/system/walltimed.service",
+    "/usr/share/doc/walltimed/deployment.md",
 )
+SETTINGS = "/etc/walltimed/walltimed.toml"
+HISTORY = "/var/lib/walltimed/walltimed.sqlite3"
+CACHE = "/var/cache/walltimed"
+RUN = {
+    "job_id": "17",
+    "user": "ada",
+    "requested_walltime": 3600,
+    "start_time": 1700000060,
+    "end_time": 1700000960,
+}
 
-
-MOUNTS = {"proc": "proc", "dev/shm": "tmpfs"}
-"""What a machine has mounted, and a tree of files has not. Without the second no user but root may
-start a process of multiprocessing."""
-
+REASON = reason_to_skip()
+if not (os.environ.get("WALLTIMED_TEST_CONTAINER") or os.environ.get("WALLTIMED_PACKAGES")):
+    REASON = "builds for minutes from an index of packages: set WALLTIMED_TEST_CONTAINER"
 pytestmark = [
     pytest.mark.acceptance,
     pytest.mark.timeout(1800),
-    pytest.mark.skipif(not CHROOT, reason="needs a Debian in the directory WALLTIMED_CHROOT"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-    pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="needs dpkg-deb"),
+    pytest.mark.skipif(REASON is not None, reason=REASON or ""),
 ]
 
 
-def run(*command: object, check: bool = True) -> str:
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
-    assert not check or done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
-
-
-def inside(*command: object, **options: bool) -> str:
-    return run("chroot", CHROOT, *command, **options)
+def build(script, directory, tree, **environment):
+    command = [ROOT / "deploy" / script, directory]
+    subprocess.run(command, check=True, env=os.environ | {"TREE": str(tree)} | environment)
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    if given := os.environ.get("WALLTIMED_DEB"):
-        return Path(given)
-    directory = tmp_path_factory.mktemp("deb")
-    run(ROOT / "deploy" / "build-deb.sh", directory)
-    (built,) = directory.glob("walltimed_*.deb")
-    print(f"\npackage: {built.stat().st_size / MEGABYTE:.0f} MB")
-    return built
+def packages(tmp_path_factory):
+    """The packages of this release and of the next, by kind; the next are not compressed."""
+    directory = tmp_path_factory.mktemp("packages")
+    tree, following = directory / "tree", directory / "next"
+    following.mkdir()
+    if given := os.environ.get("WALLTIMED_PACKAGES"):
+        directory = Path(given)
+        (package,) = directory.glob("walltimed_*.deb")
+        subprocess.run(["dpkg-deb", "--extract", package, tree], check=True)
+    else:
+        subprocess.run([ROOT / "deploy" / "build-tree.sh", tree], check=True)
+        build("build-deb.sh", directory, tree)
+        build("build-rpm.sh", directory, tree)
+    for script in ("build-deb.sh", "build-rpm.sh"):
+        build(script, following, tree, PACKAGE_VERSION=NEXT_VERSION, COMPRESSION="none")
+    return {
+        kind: [only(each, name) for each in (directory, following)]
+        for kind, name in ((DEB, "walltimed_*.deb"), (RPM, "walltimed-[0-9]*.rpm"))
+    }
 
 
-@pytest.fixture
-def installed(package):
-    """Where the package is installed; removed for good at the end."""
-    root = Path(CHROOT)
-    shutil.copy(package, root / "walltimed.deb")
-    missing = [place for place in MOUNTS if not os.path.ismount(root / place)]
-    for place in missing:
-        (root / place).mkdir(exist_ok=True)
-        run("mount", "-t", MOUNTS[place], MOUNTS[place], root / place)
-    try:
-        inside("dpkg", "--install", "/walltimed.deb")
-        yield root
-    finally:
-        inside("dpkg", "--purge", "walltimed", check=False)
-        for place in missing:
-            run("umount", root / place)
-        (root / "walltimed.deb").unlink()
+def only(directory, pattern):
+    (found,) = directory.glob(pattern)
+    return found
 
 
-def test_the_package_is_installed_started_and_removed(installed):
-    root = installed
-    assert [name for name in BROUGHT if not (root / name).is_file()] == []
-    assert inside("/usr/bin/walltimed", "--version").strip() == VERSION
-    service_user = ("runuser", "-u", "walltimed", "--", "/usr/bin/walltimed", "warm-up")
-    assert "Everything was compiled already." in inside(*service_user)
-    unit = (root / "usr/lib/systemd/system/walltimed.service").read_text()
-    assert "\nUser=walltimed\n" in unit
-    assert "\nStateDirectory=walltimed\n" in unit
+class InstalledService:
+    """The service of the package, as its unit starts it; use it in a ``with`` block.
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    # Before the unit's StateDirectory: a history may be imported first.
-    state, cache = root / "var/lib/walltimed", root / "var/cache/walltimed"
-    assert state.stat().st_uid == cache.stat().st_uid != 0
-    began = time.monotonic()
-    service = subprocess.Popen(
-        ["chroot", "--userspec=walltimed:walltimed", CHROOT, "/usr/bin/env", "--ignore-environment",
-         "NUMBA_CACHE_DIR=/var/cache/walltimed", "STATE_DIRECTORY=/var/lib/walltimed",
-         "/usr/bin/walltimed", "serve", "--port", str(port)],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    try:
-        while not ready(port):
-            assert service.poll() is None, service.stdout.read()
+    Attributes:
+        seconds: from its start until it was ready.
+    """
+
+    def __init__(self, machine):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+        places = (f"NUMBA_CACHE_DIR={CACHE}", f"STATE_DIRECTORY={Path(HISTORY).parent}")
+        words = (WALLTIMED, "serve", "--port", self.url.rpartition(":")[2])
+        self.command = machine.inside("env", *places, *words, user="walltimed")
+
+    def __enter__(self):
+        began = time.monotonic()
+        self.process = subprocess.Popen(
+            self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        while not self.is_ready():
+            assert self.process.poll() is None, self.process.stdout.read()
             assert time.monotonic() < began + STARTING_SECONDS
-            time.sleep(0.2)
-        print(f"\nready after {time.monotonic() - began:.1f} s")
-    finally:
-        service.send_signal(signal.SIGTERM)
-        logged, _ = service.communicate(timeout=60)
-    assert service.returncode == 0
-    assert COMPILING not in logged
-    assert (root / "var/lib/walltimed/walltimed.sqlite3").stat().st_uid != 0
+            time.sleep(0.02)
+        self.seconds = time.monotonic() - began
+        return self
 
-    inside("dpkg", "--remove", "walltimed")
-    assert [name for name in BROUGHT if (root / name).exists()] == []
-    assert not (root / "opt/walltimed").exists()
-    assert not (root / "var/cache/walltimed").exists()
-    assert (root / "etc/walltimed/walltimed.toml").is_file()
-    assert (root / "var/lib/walltimed/walltimed.sqlite3").is_file()
+    def __exit__(self, *_):
+        os.kill(child_of(self.process), signal.SIGTERM)
+        self.log, _ = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0
+
+    def is_ready(self):
+        try:
+            return httpx.get(f"{self.url}/health/ready").is_success
+        except httpx.TransportError:
+            return False
+
+    def post(self, path, body):
+        return httpx.post(f"{self.url}{path}", json=body, timeout=30).json()
 
 
-def ready(port: int) -> bool:
-    try:
-        return httpx.get(f"http://127.0.0.1:{port}/health/ready").is_success
-    except httpx.TransportError:
-        return False
+def check_files(machine):
+    """Everything is there, for the service's user too, and python3 is not what it runs on."""
+    machine.run("ls", *BROUGHT)
+    # As on EL, where python3 is another one than the package's.
+    machine.run("ln", "-sf", "/bin/false", "/usr/bin/python3")
+    assert machine.run(WALLTIMED, "--version").strip() == VERSION
+    warm = machine.run("env", "HOME=/nowhere", WALLTIMED, "warm-up", user="walltimed")
+    assert "Everything was compiled already." in warm
+    owners = machine.run("stat", "--format=%U %a", Path(HISTORY).parent, CACHE).splitlines()
+    assert owners == ["walltimed 750", "walltimed 755"]
+
+
+@pytest.mark.parametrize("kind", [DEB, RPM])
+def test_it_is_installed_started_used_upgraded_and_removed(packages, tmp_path, kind):
+    package, following = packages[kind]
+    with MachineCopy(tmp_path, ORIGINAL) as machine:
+        machine.install(package)
+        check_files(machine)
+        (size, *_), *_ = map(str.split, machine.run("du", "-sm", "/opt/walltimed").splitlines())
+        with InstalledService(machine) as first:
+            assert first.post("/v1/completions", RUN) == {"accepted": 1, "duplicates": 0}
+            asked = {"user": "ada", "requested_walltime": 7200}
+            assert first.post("/v1/predictions", asked)["basis"]["jobs"] == 1
+        assert COMPILING not in first.log
+        print(f"\n{package.name}: {package.stat().st_size / MEGABYTE:.0f} MB packed, {size} MiB ")
+        print(f"installed, ready after {first.seconds:.2f} s")
+        assert first.seconds < READY_SECONDS + BUSY_SECONDS
+
+        machine.shell(f"echo 'method = \"max-usage\"' >> {SETTINGS}")
+        machine.install(following)
+        assert 'method = "max-usage"' in machine.run("cat", SETTINGS)
+        with InstalledService(machine) as again:
+            assert again.post("/v1/completions", RUN) == {"accepted": 0, "duplicates": 1}
+            answer = again.post("/v1/predictions", asked)
+            assert (answer["method"], answer["predicted_walltime"]) == ("max-usage", 1800.0)
+        assert COMPILING not in again.log
+
+        machine.remove("walltimed", kind)
+        machine.shell(f"! ls -d /opt/walltimed {CACHE} {' '.join(BROUGHT)} 2> /dev/null")
+        assert 'method = "max-usage"' in machine.shell(f"cat {SETTINGS}*")
+        assert machine.run("stat", "--format=%U", HISTORY).strip() == "walltimed"

@@ -1,0 +1,115 @@
+"""A copy of a machine on which tests install packages: an overlay that ends with its block.
+
+Root only. Its processes and mounts are its own, its network is this machine's.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Self
+
+COPY = """
+mount -t tmpfs tmpfs "$0"
+mkdir "$0/upper" "$0/work" "$0/root"
+mount -t overlay overlay -o "lowerdir=$1,upperdir=$0/upper,workdir=$0/work" "$0/root"
+mkdir -p "$0/root/dev" "$0/root/proc" "$0/root/etc/slurm"
+mount --rbind /dev "$0/root/dev"
+mount -t proc proc "$0/root/proc"
+echo made
+exec sleep infinity
+"""
+
+DEB, RPM = "deb", "rpm"
+TOOLS = ("unshare", "nsenter", "dpkg-deb", "rpmbuild")
+SECONDS = 300.0
+
+
+def reason_to_skip() -> str | None:
+    """Why packages cannot be tried here; None if they can."""
+    if os.geteuid() != 0:
+        return "needs root, for namespaces"
+    missing = [name for name in TOOLS if not shutil.which(name)]
+    return f"needs {', '.join(missing)} (Debian: packages dpkg-dev and rpm)" if missing else None
+
+
+class MachineCopy:
+    """The copy; use it in a ``with`` block.
+
+    Args:
+        directory: an empty one, where its tree is seen by its processes.
+        original: the tree that is copied.
+
+    Attributes:
+        root: the tree, as the copy's processes call it before they enter it.
+    """
+
+    def __init__(self, directory: Path, original: Path = Path("/")) -> None:
+        self.root = directory / "root"
+        self._words = ["sh", "-euc", COPY, str(directory), str(original)]
+        self._holder: subprocess.Popen[str] | None = None
+        self._pid = 0
+
+    def __enter__(self) -> Self:
+        apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation=private"]
+        self._holder = subprocess.Popen(
+            [*apart, *self._words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        )
+        assert self._holder.stdout is not None
+        assert self._holder.stdout.readline() == "made\n"
+        self._pid = child_of(self._holder)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        assert self._holder is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+        self._holder.wait(30)
+        assert self._holder.stdout is not None
+        self._holder.stdout.close()
+
+    def beside(self, *command: object) -> list[str]:
+        """The command that runs ``command`` with this machine's files and the tree in its place."""
+        words = ["nsenter", "--target", str(self._pid), "--mount", "--pid", "--"]
+        return [*words, *map(str, command)]
+
+    def inside(self, *command: object, user: str = "root") -> list[str]:
+        """The command that runs ``command`` in the copy, in an environment without anything."""
+        clean = ("env", "--ignore-environment", "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
+        return self.beside("chroot", f"--userspec={user}:{user}", self.root, *clean, *command)
+
+    def run(self, *command: object, user: str = "root") -> str:
+        """What a command printed in the copy, errors included."""
+        return output_of(self.inside(*command, user=user))
+
+    def shell(self, commands: str) -> str:
+        """What commands of the shell printed in the copy, errors included."""
+        return self.run("sh", "-euc", commands)
+
+    def install(self, package: Path) -> str:
+        """What the installation of a package, or an upgrade to it, printed."""
+        if package.suffix == ".deb":
+            command = ("dpkg", f"--root={self.root}", "--force-depends,confold", "--install")
+        else:
+            command = ("rpm", f"--root={self.root}", "--upgrade", "--force", "--nodeps")
+        return output_of(self.beside(*command, package))
+
+    def remove(self, name: str, kind: str) -> str:
+        """What the removal of a package printed; edited settings stay."""
+        if kind == DEB:
+            return output_of(self.beside("dpkg", f"--root={self.root}", "--remove", name))
+        return output_of(self.beside("rpm", f"--root={self.root}", "--erase", name))
+
+
+def child_of(process: subprocess.Popen) -> int:
+    """The number of the only child of a process."""
+    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(child)
+
+
+def output_of(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
