@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field
@@ -20,12 +21,13 @@ RETRY_AFTER_SECONDS = 1
 
 
 class RequestError(Exception):
-    """The request cannot be served as it is."""
+    """The request cannot be served as it is.
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Return the headers of the answer."""
-        return {}
+    Attributes:
+        headers: of the answer.
+    """
+
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class MalformedJSONError(RequestError):
@@ -53,12 +55,9 @@ class TooManyConnectionsError(Exception):
 
 
 class MissingTokenError(RequestError):
-    """The call needs a valid token and came with none."""
+    """The call needs a valid token and came with none (RFC 6750)."""
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Return the header that names the authentication scheme (RFC 6750)."""
-        return {"WWW-Authenticate": "Bearer"}
+    headers = MappingProxyType({"WWW-Authenticate": "Bearer"})
 
 
 class ForbiddenError(RequestError):
@@ -90,12 +89,7 @@ class MethodNotAllowedError(RequestError):
 
     def __init__(self, detail: str, allow: str) -> None:
         super().__init__(detail)
-        self.allow = allow
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Return the header that lists the methods of the path."""
-        return {"Allow": self.allow}
+        self.headers = {"Allow": allow}
 
 
 class BodyTooLargeError(RequestError):
@@ -127,12 +121,9 @@ class UnsupportedMediaTypeError(RequestError):
 
 
 class EncodedBodyError(UnsupportedMediaTypeError):
-    """The body is compressed, or encoded otherwise."""
+    """The body is compressed, or encoded otherwise (RFC 9110, section 15.5.16)."""
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Return the header that lists accepted encodings (RFC 9110, section 15.5.16)."""
-        return {"Accept-Encoding": "identity"}
+    headers = MappingProxyType({"Accept-Encoding": "identity"})
 
 
 class InvalidFieldError(RequestError):
@@ -300,7 +291,7 @@ def documented_body(status: HTTPStatus) -> type[ErrorBody]:
     return FieldErrorBody if STATUSES[InvalidFieldError] is status else ErrorBody
 
 
-def headers_of(error: Exception) -> dict[str, str]:
+def headers_of(error: Exception) -> Mapping[str, str]:
     """Return the headers that belong to the error's status."""
     if isinstance(error, RequestError):
         return error.headers

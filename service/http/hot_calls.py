@@ -5,7 +5,7 @@ open exit stacks and parse the content type as e-mail does, for three quarters o
 time; and it would hand its models parsed objects, in which strict models take no RFC 3339 times.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,7 +123,7 @@ def check_size(length: int, limit: int | None) -> None:
 
 
 async def send_json(
-    send: Send, status: int, body: bytes, headers: dict[str, str] | None = None
+    send: Send, status: int, body: bytes, headers: Mapping[str, str] | None = None
 ) -> None:
     """Send ``body`` as an answer of JSON."""
     fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
