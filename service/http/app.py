@@ -119,15 +119,9 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
     users.add(app.router, hot, ranking, reporting, limit=limit)
     showing = ShowingQueues(worker)
     what_if = WhatIf(worker, showing)
-    queues.add(
-        app.router,
-        hot,
-        limit=limit,
-        posting=PostingQueues(worker),
-        taking=TakingQueues(worker),
-        showing=showing,
-        what_if=what_if,
-    )
+    queues.add_forecasts(app.router, hot, PostingQueues(worker), limit=limit)
+    queues.add_snapshots(app.router, hot, TakingQueues(worker), showing)
+    queues.add_what_if(app.router, hot, what_if, limit=limit)
     reports = ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
     users.add_reports(app.router, reports, worker.store)
     tunings.add(app.router, hot, TuningRounds(worker), limit=limit)

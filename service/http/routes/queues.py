@@ -51,17 +51,8 @@ def cluster_in(connection: Connection) -> tuple[str]:
         raise InvalidFieldError("The cluster in the path has no valid name.", "cluster") from error
 
 
-def add(  # noqa: PLR0913 - the operations, named where they are handed over
-    router: APIRouter,
-    hot: HotCalls,
-    *,
-    limit: int,
-    posting: PostingQueues,
-    taking: TakingQueues,
-    showing: ShowingQueues,
-    what_if: WhatIf,
-) -> None:
-    """Add the calls; ``limit`` is the largest body in bytes, but for queues."""
+def add_forecasts(router: APIRouter, hot: HotCalls, posting: PostingQueues, *, limit: int) -> None:
+    """Add the forecast of a posted queue; ``limit`` is the largest body in bytes."""
 
     @router.post(
         "/v1/forecasts",
@@ -79,6 +70,12 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
     hot["POST", "/v1/forecasts"] = JSONCall(
         endpoint=forecast, validate=ForecastRequest.model_validate_json, limit=limit
     )
+
+
+def add_snapshots(
+    router: APIRouter, hot: HotCalls, taking: TakingQueues, showing: ShowingQueues
+) -> None:
+    """Add the calls that hand snapshots over and show them."""
 
     @router.put(
         "/v1/clusters/{cluster:path}/snapshot",
@@ -136,6 +133,17 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         """Show one job, its forecasts, and the runs that its prediction rests on."""
         return showing.job(cluster, job_id, caller)
 
+    @router.get(
+        "/v1/waits", tags=["methods"], responses=refusals(422, 503), openapi_extra=needs(*READERS)
+    )
+    async def waits(query: Annotated[ClusterQuery, Query()]) -> WaitScoresAnswer:
+        """Show the errors of forecast waits, of the jobs that have started."""
+        return await showing.waits(query.cluster)
+
+
+def add_what_if(router: APIRouter, hot: HotCalls, what_if: WhatIf, *, limit: int) -> None:
+    """Add the forecast of a job that is not submitted; ``limit`` is the largest body in bytes."""
+
     @router.post(
         "/v1/clusters/{cluster:path}/what-if",
         tags=["queues"],
@@ -157,10 +165,3 @@ def add(  # noqa: PLR0913 - the operations, named where they are handed over
         limit=limit,
         arguments=lambda connection: (*cluster_in(connection), connection[CALLER]),
     )
-
-    @router.get(
-        "/v1/waits", tags=["methods"], responses=refusals(422, 503), openapi_extra=needs(*READERS)
-    )
-    async def waits(query: Annotated[ClusterQuery, Query()]) -> WaitScoresAnswer:
-        """Show the errors of forecast waits, of the jobs that have started."""
-        return await showing.waits(query.cluster)
