@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSite
+from service.slurm_updater.slurm import ControllerSettings, Slurm, SlurmError
 from service.slurm_updater.squeue import UnreadableQueueError, read_live_queue
 from simulator.replay.remote import Client, RemoteError
 
@@ -35,7 +35,7 @@ class HandOver:
         self._cluster = cluster
         self._clock = clock
 
-    def send(self, site: SlurmSite, shown: IO[bytes]) -> str | None:
+    def send(self, site: ControllerSettings, shown: IO[bytes]) -> str | None:
         """Send what squeue has just shown, and what sinfo shows.
 
         Returns:

@@ -41,7 +41,7 @@ class Order(StrEnum):
     SHORTEST_FIRST = "shortest-first"
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class UpdateRules(Struct, frozen=True, kw_only=True):
     """The site's rules for changing jobs.
 
     Attributes:
@@ -74,7 +74,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 
 def changes_of(
-    job: QueuedJob, estimate: Estimate, rules: Rules, site_factor: int | None
+    job: QueuedJob, estimate: Estimate, rules: UpdateRules, site_factor: int | None
 ) -> dict[str, str]:
     """Return the changes of a job that waits, by scontrol's names; nothing if all is right.
 
@@ -101,7 +101,7 @@ def owns_time_min(job: QueuedJob) -> bool:
     return job.time_min == 0 or job.time_min == _noted_minutes(job.admin_comment or "")
 
 
-def wanted_time_min(job: QueuedJob, estimate: Estimate, rules: Rules) -> int:
+def wanted_time_min(job: QueuedJob, estimate: Estimate, rules: UpdateRules) -> int:
     """Return the TimeMin to set, in minutes below the limit (Slurm refuses more); 0 removes it.
 
     What ``job_submit.lua`` set carries the same mark: where this updater sets none, it stays.
@@ -114,7 +114,9 @@ def wanted_time_min(job: QueuedJob, estimate: Estimate, rules: Rules) -> int:
     return minutes if minutes < job.limit else 0
 
 
-def wanted_comment(job: QueuedJob, estimate: Estimate, rules: Rules, time_min: int) -> str | None:
+def wanted_comment(
+    job: QueuedJob, estimate: Estimate, rules: UpdateRules, time_min: int
+) -> str | None:
     """Return the comment with the marks of walltimed; other text stays unchanged.
 
     ``wtp`` names the prediction, and stays: it was made at submission. ``wtm`` notes down the
@@ -150,7 +152,7 @@ def _marked(comment: str, marks: list[str], time_min: int) -> str:
     return comment if marked == parts else ";".join(marked)
 
 
-def wanted_site_factor(estimate: Estimate, rules: Rules) -> int | None:
+def wanted_site_factor(estimate: Estimate, rules: UpdateRules) -> int | None:
     """Return the site factor to set, in [0, largest]; None for none."""
     if rules.order is Order.NONE:
         return None

@@ -51,7 +51,7 @@ class SlurmSilentError(SlurmError):
     """Raised when a Slurm command exceeds the time limit."""
 
 
-class SlurmSite(Struct, frozen=True, kw_only=True):
+class ControllerSettings(Struct, frozen=True, kw_only=True):
     """The configuration of slurmctld that matters here.
 
     Attributes:
@@ -104,12 +104,12 @@ class Slurm:
         }
         self._environment = inherited | _ENVIRONMENT
 
-    def site(self) -> SlurmSite:
+    def site(self) -> ControllerSettings:
         """Read the present configuration; an administrator may change it at any time."""
         output = self._run("scontrol", "show", "config").decode("utf-8", "replace")
         settings = dict(_SETTING.findall(output))
         version = settings.get("SLURM_VERSION", "")
-        return SlurmSite(
+        return ControllerSettings(
             cluster=settings.get("ClusterName", "").lower(),
             version=version,
             keeps_limits=keeps_limits(version, settings.get("SchedulerParameters", "")),

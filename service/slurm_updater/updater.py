@@ -13,17 +13,17 @@ from service.slurm_updater.planning import (
     Estimate,
     Mode,
     Order,
-    Rules,
+    UpdateRules,
     changes_of,
     mended_comment,
     owns_time_min,
 )
 from service.slurm_updater.queries import ServiceQueries
 from service.slurm_updater.slurm import (
+    ControllerSettings,
     Slurm,
     SlurmError,
     SlurmSilentError,
-    SlurmSite,
     queue_in,
 )
 from service.slurm_updater.squeue import QueuedJob
@@ -70,7 +70,7 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
         )
 
 
-def _is_noted(job: QueuedJob, rules: Rules) -> bool:
+def _is_noted(job: QueuedJob, rules: UpdateRules) -> bool:
     """Return whether the submit filter's prediction is noted and no estimate would change more."""
     if rules.sets_time_min or rules.order is not Order.NONE:
         return False
@@ -196,7 +196,7 @@ class Updater:
                 del remembered[gone]
 
     def _estimates(
-        self, jobs: list[QueuedJob], rules: Rules, now: float
+        self, jobs: list[QueuedJob], rules: UpdateRules, now: float
     ) -> tuple[dict[str, Estimate], int]:
         """Return the estimates of jobs that may be changed, and how many jobs were asked about."""
         waiting = [job for job in jobs if job.started is None]
@@ -214,7 +214,7 @@ class Updater:
                     estimates[job_id] = replace(estimates[job_id], priority=priority)
         return estimates, len(due)
 
-    def _is_due(self, job: QueuedJob, rules: Rules, now: float) -> bool:
+    def _is_due(self, job: QueuedJob, rules: UpdateRules, now: float) -> bool:
         past = self._past.get(job.job_id)
         if past is None and _is_noted(job, rules):
             return False
@@ -237,7 +237,7 @@ class Updater:
         self,
         jobs: list[QueuedJob],
         estimates: Mapping[str, Estimate],
-        rules: Rules,
+        rules: UpdateRules,
         found: QueueUpdate,
     ) -> None:
         """Plan the changes: oldest last update first, then Slurm's highest priority first."""
@@ -295,7 +295,9 @@ class Updater:
             self._factors[change.job_id] = int(change.settings["SiteFactor"])
         return True
 
-    def _read_back(self, applied: list[JobChange], site: SlurmSite, found: QueueUpdate) -> None:
+    def _read_back(
+        self, applied: list[JobChange], site: ControllerSettings, found: QueueUpdate
+    ) -> None:
         """Check each TimeMin that was set, and remove the mark if it did not change.
 
         Slurm answers 0 to an update of a job that has just started, and leaves its TimeMin.
@@ -322,7 +324,7 @@ class Updater:
             return  # it has ended meanwhile, and its marks have no reader
 
 
-def rules_of(options: UpdaterOptions, site: SlurmSite) -> tuple[Rules, list[str]]:
+def rules_of(options: UpdaterOptions, site: ControllerSettings) -> tuple[UpdateRules, list[str]]:
     """Return the rules that this Slurm allows, and warnings about the others."""
     warnings = []
     if options.mode is Mode.SOFT and not site.keeps_limits:
@@ -334,7 +336,7 @@ def rules_of(options: UpdaterOptions, site: SlurmSite) -> tuple[Rules, list[str]
     if order is not Order.NONE and not site.sums_factors:
         warnings.append("SiteFactor is not set: it needs PriorityType=priority/multifactor")
         order = Order.NONE
-    rules = Rules(
+    rules = UpdateRules(
         mode=options.mode,
         sets_time_min=options.mode is Mode.SOFT and site.keeps_limits,
         keeps_limits=site.keeps_limits,

@@ -22,7 +22,7 @@ from simulator.studies.rocchetti.stretches import (
     LOGS,
     ORDERS,
     POLICIES,
-    ScenarioStretch,
+    StretchesByPolicy,
     logs_in,
     scenario_runs,
     stretches_of,
@@ -177,9 +177,6 @@ EXHIBITS: Exhibits = {
     "table 5": _scenario_table_of("table 5"),
     "table 6": _scenario_table_of("table 6"),
 }
-
-StretchesByPolicy = Mapping[str, Sequence[ScenarioStretch]]
-"""Stretches by policy."""
 
 
 def _stretches(sources: ExhibitInput, logs: Sequence[str]) -> Mapping[str, StretchesByPolicy]:

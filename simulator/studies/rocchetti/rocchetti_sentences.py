@@ -22,6 +22,7 @@ from simulator.studies.rocchetti.stretches import (
     LOGS,
     POLICIES,
     ScenarioStretch,
+    StretchesByPolicy,
 )
 
 FEWEST = 5
@@ -29,8 +30,6 @@ FEWEST = 5
 
 LONG_WAIT = 3000
 """Minutes; about what the paper's scenarios wait."""
-
-StretchesByPolicy = Mapping[str, Sequence[ScenarioStretch]]
 
 
 def sentences(played: Mapping[str, StretchesByPolicy]) -> str:

@@ -55,6 +55,9 @@ class ScenarioStretch(NamedTuple):
     makespans: Sequence[float]
 
 
+StretchesByPolicy = Mapping[str, Sequence[ScenarioStretch]]
+
+
 def logs_in(directory: Path) -> Mapping[str, Path]:
     """The paper's logs that lie in a directory."""
     found = {name: sorted(directory.glob(log.pattern)) for name, log in LOGS.items()}

@@ -9,7 +9,7 @@ import pytest
 
 from service.contract.queue_bodies import QueueBody
 from service.slurm_updater.handover import NOT_ALLOWED, HandOver, pools_of, read_nodes
-from service.slurm_updater.slurm import SlurmSite, rules_of
+from service.slurm_updater.slurm import ControllerSettings, rules_of
 from service.slurm_updater.squeue import NO_LIMIT, read_live_queue
 from simulator.replay.remote import RemoteError
 
@@ -113,7 +113,7 @@ def test_the_policy_is_that_of_the_scheduler():
 class Slurm:
     """Shows what the real commands showed."""
 
-    site = SlurmSite(
+    site = ControllerSettings(
         cluster="hill", version="22.05.8", keeps_limits=False, sums_factors=True,
         rules=rules_of({}),
     )  # fmt: skip

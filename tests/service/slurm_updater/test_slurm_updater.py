@@ -23,7 +23,7 @@ from service.slurm_updater.planning import (
     Estimate,
     Mode,
     Order,
-    Rules,
+    UpdateRules,
     wanted_site_factor,
     wanted_time_min,
 )
@@ -504,7 +504,9 @@ def a_job(minutes):
 
 def rules(**changes):
     allowing = {"mode": Mode.SOFT, "sets_time_min": True, "keeps_limits": True}
-    return Rules(**allowing | {"soft_floor": 60.0, "order": Order.NONE, "largest": 100} | changes)
+    return UpdateRules(
+        **allowing | {"soft_floor": 60.0, "order": Order.NONE, "largest": 100} | changes
+    )
 
 
 @pytest.mark.parametrize(
