@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -23,13 +24,43 @@ JOBS_PER_TURN = 64
 """Jobs that are looked at in one turn where most are like one before."""
 
 
+ASKING_SECONDS = 0.4
+"""Seconds of predicting in one hand-over after which earlier predictions of waiting jobs count."""
+
+FRESH_SECONDS = 600.0
+"""Age at which an earlier prediction may no longer count; some count for up to twice as long."""
+
+Likeness = tuple[Any, ...]
+"""The fields of a waiting job that decide its prediction."""
+
+
+class TimedEstimate(NamedTuple):
+    """An estimate of waiting jobs that are alike, and when it was made, in Unix seconds."""
+
+    estimate: RuntimeEstimate
+    made_at: float
+
+
+def fresh_one(
+    earlier: Mapping[Likeness, TimedEstimate], likeness: Likeness, now: float
+) -> TimedEstimate | None:
+    """Return the earlier estimate that still counts; not all of a queue become old at once."""
+    found = earlier.get(likeness)
+    oldest = now - FRESH_SECONDS * (1 + hash(likeness) % 64 / 64)
+    return found if found is not None and found.made_at > oldest else None
+
+
 class QueueEstimates:
-    """Estimates of all jobs of a queue; waiting jobs that are alike are predicted once."""
+    """Estimates of all jobs of a queue; waiting jobs that are alike are predicted once.
+
+    Where predicting all of a live queue takes long, its last jobs keep earlier predictions.
+    """
 
     def __init__(self, settings: Settings, follower: LogFollower) -> None:
         self._settings = settings
         self._follower = follower
         self._default_priority = group_named(settings.default_group).priority
+        self._earlier: dict[str, dict[Likeness, TimedEstimate]] = {}
 
     async def estimate(
         self,
@@ -47,25 +78,31 @@ class QueueEstimates:
         """
         method = method or self._settings.method
         beyond = beyond_depth(snapshot)
-        alike: dict[tuple[Any, ...], RuntimeEstimate] = {}
+        earlier = {} if forecasts is None else self._earlier.get(snapshot.cluster, {})
+        alike: dict[Likeness, TimedEstimate] = {}
         estimates: list[RuntimeEstimate] = []
-        questions = 0
+        questions, asking = 0, 0.0
         for place, job in enumerate(snapshot.jobs):
             if place in beyond:
                 estimates.append(unplanned(job))
                 continue
             likeness = likeness_key(job)
-            estimate = alike.get(likeness) if likeness else None
-            if estimate is None:
-                before = (forecasts or {}).get(job.job_id)
-                estimate = self._one(snapshot, job, before, method)
+            known = alike.get(likeness) if likeness else None
+            if known is None and likeness and asking > ASKING_SECONDS:
+                known = fresh_one(earlier, likeness, snapshot.taken_at)
+            if known is None:
+                before, began = (forecasts or {}).get(job.job_id), perf_counter()
+                known = TimedEstimate(self._one(snapshot, job, before, method), snapshot.taken_at)
+                asking += perf_counter() - began
                 questions += 1
-                if likeness:
-                    alike[likeness] = estimate
-            estimates.append(estimate)
+            if likeness:
+                alike[likeness] = known
+            estimates.append(known.estimate)
             if questions >= QUESTIONS_PER_TURN or place % JOBS_PER_TURN == JOBS_PER_TURN - 1:
                 questions = 0
                 await asyncio.sleep(0)
+        if forecasts is not None:
+            self._earlier[snapshot.cluster] = alike
         return estimates
 
     def _one(
@@ -104,7 +141,7 @@ def unplanned(job: LiveJob) -> RuntimeEstimate:
     )
 
 
-def likeness_key(job: LiveJob) -> tuple[Any, ...] | None:
+def likeness_key(job: LiveJob) -> Likeness | None:
     """Return the fields that decide the prediction of a waiting job as of now.
 
     Return None for a job that is predicted by itself.
