@@ -4,6 +4,7 @@ PYTHON ?= python3
 unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 EXIT ?=
+PORT ?=
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
@@ -25,20 +26,21 @@ packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 # forecasts need is compiled by the service itself, while the trace is played to it.
 .venv/served: requirements/build.txt requirements/runtime.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("walltimed needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@echo "The first time this takes 1 to 2 minutes, on two idle cores"
 	@echo "[1/4] Making a virtual environment in .venv"
 	@$(PYTHON) -m venv .venv
 	@echo "[2/4] Installing $(call packages,build runtime) packages"
 	@{ $(INSTALL) --no-deps --require-hashes -r <($(call these,)) & large=$$!; \
 	    $(INSTALL) --no-deps --require-hashes -r requirements/build.txt -r <($(call these,!)); \
 	    others=$$?; wait $$large && exit $$others; } | $(COUNTING)
-	@echo "[3/4] Compiling predictors, once per installation"
+	@echo "[3/4] Compiling predictors"
 	@$(INSTALL) --quiet --no-deps --no-build-isolation -e . & installing=$$!; \
 	    PYTHONPATH=$(CURDIR) $(BIN)/python -m service.cli warm-up --predicting && wait $$installing
 	@touch $@
 
 demo: .venv/served
-	@echo "[4/4] Starting the service, and playing a trace to it"
-	@$(BIN)/walltimed demo --limit 2000 $(if $(EXIT),--exit)
+	@echo "[4/4] Starting the service, and playing a trace to it: 10 to 20 s"
+	@$(BIN)/walltimed demo --limit 2000 $(if $(EXIT),--exit) $(if $(PORT),--port $(PORT))
 
 .venv/ready: requirements/dev.txt .venv/served
 	@echo "Installing what the checks need: $(call packages,dev) packages in all"

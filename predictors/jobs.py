@@ -190,5 +190,6 @@ def in_agreement(prediction: Prediction) -> Prediction:
 
 
 def milliseconds(seconds: float, request: float) -> float:
-    """Return seconds to the millisecond; the request, and what is longer, stay as they are."""
-    return seconds if seconds >= request else min(request, round(seconds, 3))
+    """Return seconds to the millisecond; rounding crosses no request, which stays as it is."""
+    rounded = round(seconds, 3)
+    return max(request, rounded) if seconds >= request else min(request, rounded)

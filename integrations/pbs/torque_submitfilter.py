@@ -178,23 +178,27 @@ def filtered(script, arguments):
     answer = ask(submission_of(options, config), config)
     predicted = positive(answer["predicted_walltime"], asked or LONGEST)
     if asked and answer["basis"]["jobs"] and predicted < asked:
-        told = f"ran {usual(answer)}; this one may run {clock(asked)}"
-        print(f"walltimed: jobs like this one {told}", file=sys.stderr)
+        print(f"walltimed: {advice(answer, predicted, asked)}", file=sys.stderr)
     if config["set_default"] and not options["l"].get("walltime"):
         limit = default_limit(answer, config)
         return with_limit(script, limit) if limit else script
     return script
 
 
-def usual(answer):
-    """Return the usual runtime as text: a range if the answer has one from enough history."""
-    interval = answer.get("interval")
-    if not interval or answer["basis"].get("reason") != "history":
-        return f"about {clock(positive(answer['predicted_walltime'], LONGEST))}"
-    of_ten = positive(interval["coverage"], 1) * 10.0
-    share = f"{of_ten:.0f} of 10" if of_ten.is_integer() else f"{10 * of_ten:.0f} of 100"
-    lower = positive(interval["lower"] or 1, LONGEST)
-    return f"{clock(lower)} to {clock(positive(interval['upper'], LONGEST))} ({share})"
+def advice(answer, predicted, asked):
+    """Return the likely runtime, its range and the planned runtime as text."""
+    parts = [f"planned {clock(predicted)} of the {clock(asked)} requested"]
+    interval, reason = answer.get("interval"), answer["basis"].get("reason")
+    if interval and reason in {"history", "others"}:
+        of_ten = positive(interval["coverage"], 1) * 10.0
+        share = f"{of_ten:.0f} of 10" if of_ten.is_integer() else f"{10 * of_ten:.0f} of 100"
+        lower = positive(interval["lower"] or 1, LONGEST)
+        upper = positive(interval["upper"], LONGEST)
+        parts.insert(0, f"range {clock(lower)} to {clock(upper)} ({share})")
+    if answer.get("likely") is not None:
+        parts.insert(0, f"likely {clock(positive(answer['likely'], asked))}")
+    whose = "; no run of yours is known, these are of other users" if reason == "others" else ""
+    return ", ".join(parts) + whose
 
 
 def default_limit(answer, config):

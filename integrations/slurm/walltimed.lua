@@ -75,9 +75,11 @@ local function decode(body, request)
     lower = interval and positive("lower", LONGEST_WALLTIME, interval) or 0,
     upper = interval and positive("upper", LONGEST_WALLTIME, interval),
     coverage = interval and positive("coverage", 1, interval),
+    likely = positive("likely", request),
     id = id and #id <= LONGEST_ID and id or nil,
     jobs = positive("jobs", NO_VAL),
     has_history = body:match('"reason"%s*:%s*"history"') ~= nil,
+    is_of_others = body:match('"reason"%s*:%s*"others"') ~= nil,
   }
 end
 
@@ -260,20 +262,24 @@ local function duration(seconds)
   return ("%d h %02d min"):format(math.floor(minutes / 60), minutes % 60)
 end
 
--- How long such jobs ran: a range where the answer has one that rests on the user's history.
-local function usual(found)
-  if not (found.upper and found.coverage and found.has_history) then
-    return "about " .. duration(found.predicted)
-  end
+-- The range of the runtime, where the answer has one that rests on runs; nil otherwise.
+local function range_of(found)
+  local rests_on_runs = found.has_history or found.is_of_others
+  if not (found.upper and found.coverage and rests_on_runs) then return nil end
   local tenths = found.coverage * 10
   local of_ten = tenths == math.floor(tenths)
-  return ("%s to %s (%.0f of %d)"):format(duration(found.lower), duration(found.upper),
+  return ("range %s to %s (%.0f of %d)"):format(duration(found.lower), duration(found.upper),
     of_ten and tenths or found.coverage * 100, of_ten and 10 or 100)
 end
 
 local function advice(found, minutes)
-  return ("walltimed: jobs like this one ran %s; this one may run %s"):format(
-    usual(found), duration(minutes * 60))
+  local parts = {}
+  if found.likely then parts[1] = "likely " .. duration(found.likely) end
+  parts[#parts + 1] = range_of(found)
+  parts[#parts + 1] = ("planned %s of the %s requested"):format(
+    duration(found.predicted), duration(minutes * 60))
+  local whose = found.is_of_others and "; no run of yours is known, these are of other users" or ""
+  return "walltimed: " .. table.concat(parts, ", ") .. whose
 end
 
 -- A prediction is no limit, many jobs outlive theirs. Above the end of a wide interval few end,

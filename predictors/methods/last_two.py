@@ -4,7 +4,7 @@ from typing import Any
 
 from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.user_runs import UserRuns
+from predictors.memory.user_runs import LATEST_RUNS, UserRuns
 
 _TOO_FEW = Basis(jobs=1, reason="too-few-jobs")
 _HISTORY = Basis(jobs=2, reason="history")
@@ -24,7 +24,7 @@ class LastTwo:
     name = "last-two"
 
     def __init__(self) -> None:
-        self._runtimes = UserRuns(2)
+        self._runtimes = UserRuns(2, latest=LATEST_RUNS)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -33,7 +33,7 @@ class LastTwo:
 
     @property
     def memory(self) -> Memory:
-        """A few runs of every user."""
+        """A few runs of every user, and the latest of the cluster."""
         return self._runtimes.memory
 
     def predict(self, submission: Submission) -> Prediction:

@@ -4,7 +4,7 @@ from typing import Any
 
 from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
-from predictors.memory.user_runs import UserRuns
+from predictors.memory.user_runs import LATEST_RUNS, UserRuns
 from predictors.parameters import number, whole_number
 
 
@@ -33,7 +33,7 @@ class MaxUsage:
         self._window = whole_number("window", window, 1, 1000)
         self._margin = number("margin_seconds", margin_seconds, 0, 366 * 86400)
         self._factor = number("factor", factor, 0.01, 100)
-        self._usages = UserRuns(window)
+        self._usages = UserRuns(window, latest=LATEST_RUNS)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class MaxUsage:
 
     @property
     def memory(self) -> Memory:
-        """A few runs of every user."""
+        """A few runs of every user, and the latest of the cluster."""
         return self._usages.memory
 
     def predict(self, submission: Submission) -> Prediction:

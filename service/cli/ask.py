@@ -1,6 +1,7 @@
 """``walltimed ask``: tells how long a job will run and when it would start, before it is sent."""
 
 import getpass
+import textwrap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ from rich.markup import escape
 
 from service.cli.connection import ClusterName, TokenFile, Url, asking
 from service.cli.job_script import request_in
-from service.cli.predictions import grounds, likely_of, planned_with, range_of
+from service.cli.predictions import no_range, prediction_rows
 from service.cli.times import moment, moment_within
 from simulator.cli.console import CommandError, ExitCode, out, print_json
 from simulator.cli.options import AsJson
@@ -61,6 +62,8 @@ def ask(
     request["user"] = user or getpass.getuser()
     with asking(url, token_file, cluster) as service:
         answer = service.call("what-if", body={"submission": request, "explain": True})
+        if not answer["basis"]["jobs"]:
+            service.refuse_while_starting()
     if as_json:
         print_json(answer)
     else:
@@ -107,9 +110,8 @@ def fields_of_options(
 def show(answer: dict[str, Any], request: dict[str, Any]) -> None:
     """Print the answer for people."""
     variant, now = answer["as_written"], answer["now"]
-    line("likely runs", f"{duration(likely_of(variant))}{range_of(variant)}")
-    line("planned", planned_with(variant))
-    line("rests on", grounds(answer))
+    for name, text in prediction_rows(variant, answer["basis"], answer["method"]).items():
+        line(name, text)
     for run in (answer["explanation"] or [])[:SHOWN_RUNS]:
         facts = f"{duration(run['runtime'])} of {walltime(run['requested_walltime'])}"
         line("", f"job {run['job_id'] or '?'}: {facts}, ended {moment(run['end_time'], now)}")
@@ -120,14 +122,17 @@ def show(answer: dict[str, Any], request: dict[str, Any]) -> None:
     if answer["suggested"]:
         line("", start_with(answer["suggested"], now))
     if answer["forecast_at"] is not None:
-        line("", f"by the queue of {duration(answer['forecast_age'])} ago")
+        line("", f"by the forecast of {duration(answer['forecast_age'])} ago{no_range(answer)}")
     if answer["is_old"]:
         line("", f"the queue is of {moment(answer['taken_at'], now)}, nothing newer has come")
 
 
 def line(name: str, text: str) -> None:
     """Print one line of the answer, with its name in the first column."""
-    out.print(f"[bold]{name:<12}[/bold] {escape(text)}")
+    first, *others = textwrap.wrap(text, 66)
+    out.print(f"[bold]{name:<12}[/bold] {escape(first)}")
+    for each in others:
+        out.print(f"{'':<12} {escape(each)}")
 
 
 def suggestion(answer: dict[str, Any], request: dict[str, Any]) -> str:

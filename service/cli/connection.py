@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,6 +61,14 @@ class ClusterService:
         """Return the answer to a query about the cluster; parameters that are None are not sent."""
         return answer_of(self._client, "GET", path_to(path, cluster=self.name, **query))
 
+    def refuse_while_starting(self) -> None:
+        """Refuse an answer that knows nothing yet.
+
+        Raises:
+            CommandError: the service still reads its history.
+        """
+        refuse_while_starting(self._client)
+
     def call(self, *more: str, body: Any = None, **query: object) -> dict[str, Any]:
         """Return the answer of the call at the path ``more`` below the cluster."""
         from urllib.parse import quote
@@ -86,7 +95,7 @@ def asking(
         token = token_in(token_file)
         credential = None if token else munge_header()
         with Client(address, token=token, timeout=SECONDS, credential=credential) as client:
-            yield ClusterService(client, cluster)
+            yield from answering(client, cluster)
     except RemoteError as error:
         raise CommandError(f"The service refuses: {error}") from error
     except ServiceUnavailableError as error:
@@ -94,6 +103,39 @@ def asking(
     except (ConnectionError, TimeoutError) as error:
         raise CommandError(
             f"walltimed does not answer at {address}.", ExitCode.UNAVAILABLE
+        ) from error
+
+
+def answering(client: "Client", cluster: str | None) -> Iterator[ClusterService]:
+    """Yield the calls about a cluster; what is unknown may still be in the history that is read.
+
+    Raises:
+        CommandError: something is unknown, and the service still reads its history.
+    """
+    from simulator.replay.remote import RemoteError
+
+    try:
+        yield ClusterService(client, cluster)
+    except RemoteError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            refuse_while_starting(client)
+        raise
+
+
+def refuse_while_starting(client: "Client") -> None:
+    """Refuse an answer that knows nothing yet.
+
+    Raises:
+        CommandError: the service still reads its history.
+    """
+    from simulator.replay.remote import ServiceUnavailableError
+
+    try:
+        client.call("GET", "/health/ready")
+    except ServiceUnavailableError as error:
+        raise CommandError(
+            f"walltimed at {client.url} still reads its history: ask again in a minute.",
+            ExitCode.UNAVAILABLE,
         ) from error
 
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 PORT = 8580
 """The port on which the demo listens, if the port is free."""
 
+QUIET = {"WALLTIMED_LOG_LEVEL": "error"}
+"""Settings of the service: that it compiles forecasts in the background is no warning here."""
+
 NEXT = """\
 
 The service runs until ctrl-C. It now knows the trace's users. Ask it about a job of user 1:
@@ -51,6 +54,15 @@ def demo(
     leave: Annotated[
         bool, typer.Option("--exit", help="End after the table; do not go on serving.")
     ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            envvar="WALLTIMED_PORT",
+            min=1,
+            max=65535,
+            help="Port to listen on. Default: 8580, or any free port if that is taken.",
+        ),
+    ] = None,
     limit: Limit = None,
 ) -> None:
     """Start a service with an empty store, play a sample trace to it, print the accuracies.
@@ -59,7 +71,7 @@ def demo(
 
     For example:
 
-        walltimed demo
+        walltimed demo --port 8600
         walltimed demo --exit
     """
     from simulator.replay.method_spec import MethodSpec
@@ -72,8 +84,8 @@ def demo(
         TemporaryDirectory(prefix="walltimed-demo-") as directory,
         private_service(
             "--port",
-            str(free_port()),
-            settings=private_settings(specs, directory),
+            str(free_port() if port is None else port),
+            settings=private_settings(specs, directory) | QUIET,
         ) as service,
         Client(service.url) as client,
     ):

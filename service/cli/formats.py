@@ -132,7 +132,9 @@ BEGINNING = 1 << 16
 """Bytes of a file from which its format is seen."""
 
 _PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];")
-_SACCT = re.compile(r"[^|]*(\|[^|]*){4,}|(.*[,;^\t\x1f])?job(id|idraw)[,;^\t\x1f]", re.IGNORECASE)
+_SACCT = re.compile(
+    r"[^|]*(\|[^|]*){4,}|(.*[|,;^\t\x1f])?job(id|idraw)([|,;^\t\x1f]|$)", re.IGNORECASE
+)
 _SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){17}\s*$")
 
 

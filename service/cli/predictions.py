@@ -1,39 +1,42 @@
-"""The numbers of a prediction as text: likely, range and planned, and whose runs they rest on."""
+"""The prediction in an answer of the service as rows of text: likely, range, planned, basis."""
 
 from typing import Any
 
+from service.contract.prediction_words import (
+    NO_INTERVAL,
+    grounds_words,
+    likely_words,
+    planned_reason,
+    range_words,
+)
 from simulator.reports.words import duration
 
 
-def likely_of(variant: dict[str, Any]) -> float:
-    """Return the likely runtime, or the planned one where no other is known."""
-    likely: float | None = variant["likely"]
-    return variant["predicted_walltime"] if likely is None else likely
+def prediction_rows(
+    prediction: dict[str, Any], basis: dict[str, Any], method: str
+) -> dict[str, str]:
+    """Return the rows by name.
+
+    Args:
+        prediction: an object with ``likely``, ``interval`` and planned and requested walltime.
+        basis: number of runs, and reason.
+        method: that predicted.
+    """
+    likely, interval = prediction["likely"], prediction["interval"]
+    planned, requested = prediction["predicted_walltime"], prediction["requested_walltime"]
+    span = "not known"
+    if interval is not None:
+        span = range_words(interval["lower"], interval["upper"], interval["coverage"])
+    reason = planned_reason(planned, requested, likely=likely, method=method)
+    return {
+        "likely": likely_words(likely),
+        "range": span,
+        "planned": f"{duration(planned)}, {reason}",
+        "rests on": grounds_words(basis["jobs"], basis["reason"], method),
+    }
 
 
-def planned_with(variant: dict[str, Any]) -> str:
-    """Return the runtime that the scheduler plans with, and why, as text."""
-    planned = duration(variant["predicted_walltime"])
-    if variant["predicted_walltime"] >= variant["requested_walltime"]:
-        return f"{planned}, as requested"
-    return f"{planned}, so that few jobs outlive it"
-
-
-def range_of(variant: dict[str, Any]) -> str:
-    """Return the interval of the predicted runtime as text, empty if there is none."""
-    interval = variant["interval"]
-    if interval is None:
-        return ""
-    share = round(100 * interval["coverage"])
-    return f" ({share}%: {duration(interval['lower'])} to {duration(interval['upper'])})"
-
-
-def grounds(answer: dict[str, Any]) -> str:
-    """Return the number of runs behind the prediction, and the method, as text."""
-    basis = answer["basis"]
-    if not basis["jobs"]:
-        return "no earlier runs: this is the request"
-    runs = f"{basis['jobs']:,} earlier run{'s' if basis['jobs'] > 1 else ''}"
-    if basis["reason"] == "others":
-        return f"{runs} of other users: no run of this user is known ({answer['method']})"
-    return f"{runs} ({answer['method']})"
+def no_range(answer: dict[str, Any]) -> str:
+    """Return why the forecast has no range, as the end of a sentence; empty if it has one."""
+    reason = NO_INTERVAL.get(answer["no_interval"] or "")
+    return f"; no range: {reason}" if reason else ""

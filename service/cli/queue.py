@@ -9,9 +9,9 @@ import typer
 from rich.markup import escape
 
 from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
-from service.cli.predictions import grounds, likely_of, planned_with, range_of
+from service.cli.predictions import no_range, prediction_rows
 from service.cli.times import moment, moment_within
-from simulator.cli.console import CommandError, err, out, print_json
+from simulator.cli.console import err, out, print_json
 from simulator.cli.options import AsJson
 from simulator.reports.words import duration, walltime
 
@@ -60,7 +60,7 @@ def queue(
     """
     with asking(url, token_file, cluster) as service:
         answer = (
-            {"jobs": details(service, jobs)}
+            {"jobs": [live_or_ended(service, job) for job in jobs]}
             if jobs
             else service.call("snapshot", user=user, limit=limit_)
         )
@@ -71,23 +71,6 @@ def queue(
             show_job(detail)
     else:
         show(answer)
-
-
-def details(service: ClusterService, jobs: list[str]) -> list[dict[str, Any]]:
-    """Return the details of each job.
-
-    Raises:
-        CommandError: one is not in the queue.
-    """
-    from simulator.replay.remote import RemoteError
-
-    found = []
-    for job in jobs:
-        try:
-            found.append(live_or_ended(service, job))
-        except RemoteError as error:
-            raise CommandError(f"Job {job}: {error}") from error
-    return found
 
 
 def live_or_ended(service: ClusterService, job: str) -> dict[str, Any]:
@@ -120,11 +103,19 @@ def show(answer: dict[str, Any]) -> None:
     counts = ", ".join(f"{totals[state]['jobs']:,} {state}" for state in STATES)
     if answer["matching"] > len(answer["jobs"]):
         counts += f"; shown are {len(answer['jobs']):,} of {answer['matching']:,}"
+    counts += f"; {forecast_in(answer)}"
     out.print(f"{answer['cluster']} at {moment(answer['taken_at'], now)}: {counts}", style="dim")
     if answer["is_old"]:
         err.print("This queue is old: nothing newer has been handed over.", style="yellow")
     if answer["forecast_error"]:
         err.print(escape(f"It could not be forecast: {answer['forecast_error']}"), style="yellow")
+
+
+def forecast_in(answer: dict[str, Any]) -> str:
+    """Return the age of the forecast of an answer as text."""
+    if answer["forecast_at"] is None:
+        return "not forecast yet"
+    return f"forecast {duration(answer['forecast_age'])} ago{no_range(answer)}"
 
 
 def cells(job: dict[str, Any], now: float) -> dict[str, str]:
@@ -181,18 +172,16 @@ def show_job(detail: dict[str, Any]) -> None:
     place = f", number {job['position']} of those that wait" if job["position"] else ""
     reason = f" ({job['reason']})" if job["reason"] else ""
     out.print(f"[bold]{escape(title)}[/bold]: {job['state']}{place}{escape(reason)}")
-    told = {**job, "likely": detail["likely"], "interval": detail["interval"]}
+    prediction = {**job, "likely": detail["likely"], "interval": detail["interval"]}
     facts = {
-        "asked for": f"{walltime(job['requested_walltime'])} on {job['requested_processors']} cpus",
-        "likely": f"{duration(likely_of(told))}{range_of(told)}",
-        "planned": planned_with(told),
-        "rests on": grounds(detail),
+        "requested": f"{walltime(job['requested_walltime'])} on {job['requested_processors']} cpus",
+        **prediction_rows(prediction, detail["basis"], detail["method"]),
         "starts": starts(job, now),
         "ends": moment_within(job["end_time"], job["end_interval"], now),
         "moved": moves(job),
+        "forecast": forecast_in(detail),
     }
-    for name, fact in facts.items():
-        out.print(f"  {name:<10} {escape(fact)}", soft_wrap=True)
+    print_facts(facts)
     if detail["is_old"]:
         out.print(f"  the queue is of {moment(detail['taken_at'], now)}", style="yellow")
 
@@ -215,6 +204,11 @@ def show_ended(detail: dict[str, Any]) -> None:
         "ran": f"{duration(run['runtime'])}, after a wait of {duration(run['wait'])}",
         "why": f"earlier runs of this name ran {ran}" if ran else "no earlier run of this name",
     }
+    print_facts(facts)
+
+
+def print_facts(facts: dict[str, str]) -> None:
+    """Print named facts in 80 columns."""
     for name, fact in facts.items():
         for line in textwrap.wrap(f"{name:<10} {fact}", 77, subsequent_indent=" " * 11):
             out.print(f"  {escape(line)}", soft_wrap=True)

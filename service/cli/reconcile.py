@@ -100,10 +100,17 @@ def rows_of(sacct: str, *, since: float, columns: str = COLUMNS) -> list[str]:
             check=True,
         )
     except OSError as error:
-        raise CommandError(f"{sacct} cannot be run: {error}", ExitCode.USAGE) from error
+        raise CommandError(
+            f"{sacct} cannot be run: {error.strerror}. Is Slurm installed here? --sacct names the "
+            "command.",
+            ExitCode.USAGE,
+        ) from error
     except subprocess.CalledProcessError as error:
-        message = error.stderr.decode("utf-8", "replace").strip()
-        raise CommandError(f"{sacct} failed: {message}", ExitCode.UNAVAILABLE) from error
+        # libslurm says the cause last, after several lines about how it came to it.
+        *_, cause = error.stderr.decode("utf-8", "replace").strip().splitlines() or [""]
+        raise CommandError(
+            f"{sacct} cannot read Slurm's accounting here: {cause}", ExitCode.UNAVAILABLE
+        ) from error
     return [f"{line}\n" for line in process.stdout.decode("utf-8", "replace").split("\n") if line]
 
 

@@ -7,14 +7,15 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from service.cli.connection import ClusterName, TokenFile, Url, asking
+from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
 from service.cli.times import local, period_of
-from simulator.cli.console import CommandError, ExitCode, cell, out, print_json
+from simulator.cli.console import CommandError, ExitCode, cell, err, out, print_json
 from simulator.cli.options import AsJson
 from simulator.reports.words import walltime
 
@@ -81,12 +82,27 @@ def report(
             answer = service.get(
                 "/v1/reports/requests", user=whose, account=account, since=since_then
             )
+            if whose and not rows_of(answer) and not is_known(service, whose):
+                err.print(escape(f"No run of a user {whose!r} is known."), style="yellow")
     if as_json:
         print_json(answer)
     elif as_csv:
         sys.stdout.write(as_table_file(answer))
     else:
         show(answer)
+
+
+def is_known(service: ClusterService, user: str) -> bool:
+    """Return whether the service knows runs of a user, of any time."""
+    from urllib.parse import quote
+
+    from simulator.replay.remote import RemoteError
+
+    try:
+        service.get(f"/v1/users/{quote(user, safe='')}/accuracy")
+    except RemoteError as error:
+        return error.status != HTTPStatus.NOT_FOUND
+    return True
 
 
 def show(answer: dict[str, Any]) -> None:

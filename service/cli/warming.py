@@ -159,7 +159,7 @@ def warm_up(
 def compile_parts(parts: Collection[str]) -> list[tuple[str, int]]:
     """Compile parts in parallel, and return the number of compiled functions of each."""
     cores = len(os.sched_getaffinity(0))
-    err.print(f"Compiling what is not compiled yet, once per installation, on {cores} cores …")
+    err.print(f"Compiling what is not compiled yet, on {cores} cores …")
     began, compiled = time.perf_counter(), []
     with ThreadPoolExecutor(cores) as pool:
         for future in as_completed([pool.submit(compile_apart, part) for part in parts]):

@@ -1,5 +1,6 @@
 """Shows jobs that have ended: planned, ran, and why."""
 
+from predictors.jobs import milliseconds
 from service.auth import Caller
 from service.contract.answers import IntervalAnswer
 from service.contract.queue_answers import EarlierRunAnswer, EndedJobAnswer, EndedRunAnswer
@@ -53,19 +54,21 @@ def run_answer(ended: EndedRun) -> EndedRunAnswer:
         wait=run.start_time - job.submit_time,
         runtime=run.runtime,
         status=run.status,
-        predicted_walltime=prediction.predicted_walltime if prediction else None,
+        predicted_walltime=milliseconds(prediction.predicted_walltime, job.requested_walltime)
+        if prediction
+        else None,
         method=prediction.method if prediction else None,
-        interval=range_answer(prediction) if prediction else None,
+        interval=range_answer(prediction, job.requested_walltime) if prediction else None,
     )
 
 
-def range_answer(prediction: ScoredPrediction) -> IntervalAnswer | None:
+def range_answer(prediction: ScoredPrediction, request: float) -> IntervalAnswer | None:
     """Return the interval of a prediction, with the planned runtime inside."""
     interval, planned = prediction.interval, prediction.predicted_walltime
     if interval is None:
         return None
     return IntervalAnswer(
-        lower=min(interval.lower, planned),
-        upper=max(interval.upper, planned),
+        lower=milliseconds(min(interval.lower, planned), request),
+        upper=milliseconds(max(interval.upper, planned), request),
         coverage=interval.coverage,
     )

@@ -7,6 +7,13 @@ from msgspec import Struct
 from pydantic import Field
 
 from service.contract.answers import PastRunAnswer
+from service.contract.prediction_words import (
+    NO_INTERVAL,
+    grounds_words,
+    likely_words,
+    planned_reason,
+    range_words,
+)
 from service.contract.queue_answers import (
     EndedJobAnswer,
     EndedRunAnswer,
@@ -97,6 +104,8 @@ def view(sources: PageSources, frame: Frame, query: QueuePageQuery, _facts: None
         "queues": sorted({name for pool in queue.pools for name in pool.queues}),
         "orders": ORDERS,
         "age": now - queue.taken_at,
+        "no_range": NO_INTERVAL.get(queue.no_interval or ""),
+        "foreign": any(job.basis and job.basis.reason == "others" for job in queue.jobs),
         "before": max(0, query.offset - ROWS) if query.offset else None,
         "after": next_offset if next_offset < queue.matching else None,
     }
@@ -127,6 +136,9 @@ def job_view(
         "ended": None,
         "sentence": why(detail),
         "detail": detail,
+        "likely": likely_words(detail.likely),
+        "grounds": grounds_words(detail.basis.jobs, detail.basis.reason, detail.method),
+        "no_range": NO_INTERVAL.get(detail.no_interval or ""),
         "reasons": [ReasonRow(run, run.runtime / longest) for run in runs],
         "chart": moves(detail.forecasts, detail.job.state == "running"),
     }
@@ -186,23 +198,20 @@ def jobs(number: int) -> str:
 
 
 def why(detail: LiveJobDetailAnswer) -> str:
-    """Summarise the prediction in a sentence."""
+    """Summarise the prediction in two sentences: likely and range, then planned."""
     job, span = detail.job, detail.interval
-    predicted = job.predicted_walltime
-    if predicted is None:
+    planned, requested = job.predicted_walltime, job.requested_walltime
+    if planned is None:
         return "It has not been predicted yet."
-    # If underestimates cost much, a prediction may lie beyond its range: it is not likely then.
-    is_likely = span is None or span.lower <= predicted <= span.upper
-    text = (
-        f"{'Likely to run' if is_likely else 'Planned with'} {duration(predicted)} of the "
-        f"{duration(job.requested_walltime)} asked for"
-    )
-    if span is not None:
-        text += (
-            f"; between {duration(span.lower)} and {duration(span.upper)} in "
-            f"{round(100 * span.coverage)} of 100 such jobs"
-        )
-    return text + "."
+    text = "A likely runtime is not known."
+    if detail.likely is not None:
+        text = f"Likely {likely_words(detail.likely)}"
+        if span is not None:
+            text += f", range {range_words(span.lower, span.upper, span.coverage)}"
+        text += "."
+    reason = planned_reason(planned, requested, likely=detail.likely, method=detail.method)
+    share = "" if planned >= requested else f" of the {duration(requested)} requested"
+    return f"{text} Planned {duration(planned)}{share}, {reason}."
 
 
 def moves(points: Sequence[ForecastPointAnswer], runs: bool) -> Chart:  # noqa: FBT001 - of the job

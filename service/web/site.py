@@ -260,12 +260,12 @@ class Website:
             case "what_if":
                 return await what_if_page.ask(self._what_if, frame, query)
             case "users":
-                uses_groups = self._ranking.is_used(frame.cluster)
+                uses_groups = await self._ranking.is_used(frame.cluster)
                 return self._ranking.groups(frame.cluster).groups, uses_groups
             case "user":
                 shown = caller.restricted_to or query.name
                 accuracy = self._ranking.accuracy_of(shown, frame.cluster)
-                return accuracy, self._ranking.is_used(frame.cluster)
+                return accuracy, await self._ranking.is_used(frame.cluster)
         return None
 
     async def _job(

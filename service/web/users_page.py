@@ -77,9 +77,9 @@ def user_view(
         "title": name,
         "name": name,
         "sentence": of_one(report, accuracy if uses_groups else None),
-        "accuracy": accuracy,
-        "uses_groups": uses_groups,
+        "accuracy": accuracy if uses_groups else None,
         "report": report,
+        "gain_hours": sum(each.gain_hours for each in report.applications),
         "is_own": caller.restricted_to is not None,
     }
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from service.adapters.values import slurm_walltime
 from service.contract.bodies import refusal
+from service.contract.prediction_words import NO_INTERVAL, grounds_words, likely_words
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import MOST_VARIANTS, WhatIfRequest
 from service.errors import RequestError
@@ -40,6 +41,7 @@ class RequestRow(Struct, frozen=True):
 
     name: str
     variant: WhatIfVariantAnswer
+    likely: str
     obstacle: str | None
 
 
@@ -69,12 +71,15 @@ def view(
     _sources: PageSources, _frame: Frame, form: WhatIfForm, outcome: WhatIfOutcome
 ) -> dict[str, Any]:
     """Return the form and its answer."""
-    return {
-        "title": "What if",
-        "form": form,
-        "trouble": outcome.trouble,
-        "answer": outcome.answer,
-        "rows": rows(outcome.answer) if outcome.answer else [],
+    shown = {"title": "What if", "form": form, "trouble": outcome.trouble, "answer": outcome.answer}
+    if outcome.answer is None:
+        return shown
+    basis, method = outcome.answer.basis, outcome.answer.method
+    return shown | {
+        "rows": rows(outcome.answer),
+        "sentence": sentence(outcome.answer),
+        "grounds": grounds_words(basis.jobs, basis.reason, method),
+        "no_range": NO_INTERVAL.get(outcome.answer.no_interval or ""),
     }
 
 
@@ -127,4 +132,16 @@ def rows(answer: WhatIfAnswer) -> list[RequestRow]:
     if answer.suggested is not None:
         named.append((f"suggested: holds {share(answer.share)} of like runs", answer.suggested))
     named += [(f"with {duration(each.requested_walltime)}", each) for each in answer.variants]
-    return [RequestRow(name, each, OBSTACLES.get(each.obstacle or "")) for name, each in named]
+    return [
+        RequestRow(name, each, likely_words(each.likely), OBSTACLES.get(each.obstacle or ""))
+        for name, each in named
+    ]
+
+
+def sentence(answer: WhatIfAnswer) -> str:
+    """Summarise the prediction of the request as it is written."""
+    written = answer.as_written
+    likely = "the job's likely runtime is not known"
+    if written.likely is not None:
+        likely = f"the job would likely run {likely_words(written.likely)}"
+    return f"With {duration(written.requested_walltime)} {likely}."

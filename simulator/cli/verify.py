@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from simulator.cli.console import ExitCode, out, print_json
+from simulator.cli.console import CommandError, ExitCode, out, print_json
 from simulator.cli.options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from simulator.scheduling.schedule_file import Result
     from simulator.scheduling.verify import CheckResult
 
 
@@ -32,12 +33,10 @@ def verify(
         walltimed simulate log.swf --policy conservative --output plan.swf.gz
         walltimed verify plan.swf.gz
     """
-    from simulator.scheduling.schedule_file import Result
     from simulator.scheduling.verify import CHECKS
     from simulator.scheduling.verify import verify as check
-    from simulator.traces.swf import read_swf
 
-    findings = check(Result.of(read_swf(result)))
+    findings = check(result_in(result))
     checked = {finding.name for finding in findings}
     if as_json:
         print_json({"checks": [asdict(finding) for finding in findings]})
@@ -47,6 +46,23 @@ def verify(
             out.print(f"[dim]{escape(name)}: does not apply to these rules or estimates[/dim]")
     if any(finding.violated for finding in findings):
         raise typer.Exit(ExitCode.FAILED)
+
+
+def result_in(file: str) -> "Result":
+    """Return the simulated schedule in a file.
+
+    Raises:
+        CommandError: it holds none; the message names the file.
+    """
+    from simulator.scheduling.schedule_file import NoResultError, Result
+    from simulator.traces.swf import MalformedLineError, read_swf
+
+    try:
+        return Result.of(read_swf(file))
+    except (MalformedLineError, NoResultError) as error:
+        raise CommandError(
+            f"{file} is no schedule of `walltimed simulate --output`: {error}", ExitCode.USAGE
+        ) from error
 
 
 def show(findings: "Sequence[CheckResult]") -> None:

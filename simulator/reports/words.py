@@ -57,10 +57,11 @@ class _Unit(NamedTuple):
         return self.words.format(seconds / self.seconds)
 
 
+# Rounded at these ends, no duration reads longer than a longer one: 98.3 h, 4.1 days.
 _UNITS = (
     _Unit(59.5, 1.0, "{:,.0f} s"),
     _Unit(89.5 * MINUTE, MINUTE, "{:,.0f} min"),
-    _Unit(99.5 * HOUR, HOUR, "{:,.1f} h"),
+    _Unit(98.35 * HOUR, HOUR, "{:,.1f} h"),
     _Unit(inf, DAY, "{:,.1f} days"),
 )
 

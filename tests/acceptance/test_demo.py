@@ -42,6 +42,7 @@ def test_the_demo_prints_a_table_serves_on_and_leaves_nothing_behind(tmp_path, n
     for method in ("requested", "max-usage", "percentile", "knn", "last-two", "auto"):
         assert f"\n{method}" in printed
     assert f"curl -s {url}/v1/predictions" in printed
+    assert httpx.get(f"{url}/", timeout=60).is_success, "the first page that is opened"
     methods = httpx.get(f"{url}/v1/methods").json()["methods"]
     assert all(0 < method["score"]["jobs"] <= 100 for method in methods)
 

@@ -84,7 +84,7 @@ def test_sbatch_tells_its_user_how_long_such_jobs_ran(well):
     eventually(lambda: predicted(well, asked) < 1800)
     script = ("--wrap", "true", "-o", "/dev/null", "-t", "30", "--comment", "first run")
     told = well.slurm.told("sbatch", *script)
-    assert told.count("walltimed: jobs like this one ran about") == 2, "one of each plug-in"
+    assert told.count("walltimed: planned") == 2, "one of each plug-in"
     silenced = well.slurm.told("sbatch", *script[:-1], "walltimed=off")
     assert "walltimed" not in silenced
 

@@ -226,25 +226,33 @@ def test_time_min_has_a_floor(tmp_path, predicted, config, time_min):
     ],
 )
 def test_advice_is_in_minutes_and_from_two_hours_on_in_hours(any_site, predicted, told):
-    answer = prediction(predicted_walltime=predicted, interval=None)
+    answer = prediction(predicted_walltime=predicted, interval=None, likely=None)
     done, _ = answered(any_site, answer, JOB | {"time_limit": 50 * 60}, mode="advise")
-    line = f"walltimed: jobs like this one ran about {told}; this one may run 50 h 00 min"
-    assert done.told == [line]
+    assert done.told == [f"walltimed: planned {told} of the 50 h 00 min requested"]
 
 
 @pytest.mark.parametrize(
     ("interval", "told"),
     [
-        ({"lower": 0.0, "upper": 1800, "coverage": 0.9}, "0 min to 30 min (9 of 10);"),
-        ({"lower": 60, "upper": 1800, "coverage": 0.95}, "1 min to 30 min (95 of 100);"),
-        ({"lower": 60, "upper": 1800, "coverage": 0.7}, "1 min to 30 min (7 of 10);"),
-        ({"lower": 60, "upper": 1800}, "about 8 min;"),
-        ({"lower": 60, "coverage": 0.9}, "about 8 min;"),
+        (
+            {"lower": 0.0, "upper": 1800, "coverage": 0.9},
+            "likely 5 min, range 0 min to 30 min (9 of 10),",
+        ),
+        (
+            {"lower": 60, "upper": 1800, "coverage": 0.95},
+            "likely 5 min, range 1 min to 30 min (95 of 100),",
+        ),
+        (
+            {"lower": 60, "upper": 1800, "coverage": 0.7},
+            "likely 5 min, range 1 min to 30 min (7 of 10),",
+        ),
+        ({"lower": 60, "upper": 1800}, "likely 5 min,"),
+        ({"lower": 60, "coverage": 0.9}, "likely 5 min,"),
     ],
 )
 def test_a_range_is_told_with_its_share_of_runs(any_site, interval, told):
     done, _ = answered(any_site, prediction(interval=interval), mode="advise")
-    assert done.told == [f"walltimed: jobs like this one ran {told} this one may run 60 min"]
+    assert done.told == [f"walltimed: {told} planned 8 min of the 60 min requested"]
 
 
 @pytest.mark.parametrize(("limit", "is_told"), [(8, False), (9, True)])

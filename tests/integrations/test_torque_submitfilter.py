@@ -43,8 +43,8 @@ def test_the_script_passes_and_the_user_is_told(tmp_path):
     with fake_service(prediction(), hangs_up=True) as service:
         script, told = submit(tmp_path, service, SCRIPT, "-q", "batch", "-A", "zeolite")
     assert script == SCRIPT
-    usual = "ran 00:01:00 to 00:30:01 (9 of 10)"
-    assert told == f"walltimed: jobs like this one {usual}; this one may run 01:00:00\n"
+    numbers = "likely 00:05:00, range 00:01:00 to 00:30:01 (9 of 10), planned 00:07:02"
+    assert told == f"walltimed: {numbers} of the 01:00:00 requested\n"
     assert service.requests == [
         {
             "cluster": "default",
@@ -123,8 +123,8 @@ def test_without_anything_to_say_it_is_silent(tmp_path, answer):
 @pytest.mark.parametrize(
     ("interval", "told"),
     [
-        ((0, 7199, 0.9), "ran 00:00:01 to 01:59:59 (9 of 10);"),
-        ((60, 1e9, 0.95), "(95 of 100);"),
+        ((0, 7199, 0.9), "range 00:00:01 to 01:59:59 (9 of 10),"),
+        ((60, 1e9, 0.95), "(95 of 100),"),
         ((60, 1800, 1.1), ""),
     ],
 )
@@ -134,6 +134,13 @@ def test_a_range_is_told_as_it_is(tmp_path, interval, told):
     said = answered(tmp_path, answer)[1]
     assert told in said
     assert bool(said) is bool(told)
+
+
+def test_it_is_said_whose_runs_a_prediction_rests_on(tmp_path):
+    others = prediction(basis={"jobs": 5, "reason": "others"})
+    assert "of other users" in answered(tmp_path, others)[1]
+    young = answered(tmp_path, prediction(basis={"jobs": 5, "reason": "young-cluster"}))[1]
+    assert "range" not in young
 
 
 ASK = """
@@ -198,7 +205,7 @@ def test_too_little_history_sets_no_walltime_and_tells_no_range(tmp_path):
     passed, _ = answered(tmp_path, answer, b"#!/bin/sh\n./relax\n", **DEFAULT)
     _, told = answered(tmp_path, answer)
     assert passed == b"#!/bin/sh\n./relax\n"
-    assert "ran about 00:07:02" in told
+    assert "planned 00:07:02" in told
 
 
 def test_a_walltime_that_was_given_is_never_replaced(tmp_path):

@@ -1,5 +1,6 @@
 """Services and commands inside the test process."""
 
+import asyncio
 import logging
 import shutil
 from contextlib import ExitStack
@@ -8,6 +9,9 @@ import pytest
 import structlog
 from asgi_client import InProcess
 from command_line import refused, walltimed  # noqa: F401 - fixtures
+
+from service.worker.processes import ForecastProcess
+from simulator.replay.remote import Client
 
 
 @pytest.fixture
@@ -35,6 +39,16 @@ def unchanged(tmp_path_factory, sqlite_template):
         yield service
 
 
+@pytest.fixture
+def played_here(monkeypatch):
+    """Queues are played in this process."""
+
+    async def run(_self, function, *arguments):
+        return await asyncio.to_thread(function, *arguments)
+
+    monkeypatch.setattr(ForecastProcess, "run", run)
+
+
 @pytest.fixture(autouse=True)
 def own_logging():
     """Whatever is configured of logging ends with the test."""
@@ -43,3 +57,24 @@ def own_logging():
     yield
     root.handlers[:], root.level = handlers, level
     structlog.reset_defaults()
+
+
+@pytest.fixture
+def against(walltimed, monkeypatch, tmp_path, played_here):  # noqa: ARG001, F811 - fixtures
+    """Run a command against a service in this process; None is a service that is away."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("WALLTIMED_MUNGE_SOCKET", str(tmp_path / "no-munged"))
+
+    def run(service, *command):
+        def exchange(client, verb, path, payload):
+            if service is None:
+                raise ConnectionRefusedError
+            headers = {key: text for key, text in client._headers.items() if key != "User-Agent"}
+            answer = service.request(verb, path, content=payload, headers=headers)
+            return answer.content, answer.status_code
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Client, "_exchange", exchange)
+            return walltimed(*command)
+
+    return run

@@ -15,6 +15,7 @@ PREDICTION = {
     "requested_walltime": 3600,
     "method": "max-usage",
     "basis": {"jobs": 5, "reason": "history"},
+    "likely": 300.0,
     "interval": {"lower": 60.0, "upper": 1801.0, "coverage": 0.9},
 }
 

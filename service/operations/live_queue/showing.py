@@ -242,11 +242,21 @@ def forecast_time(job: LiveJob, queue: LiveQueue, which: str) -> float:
     """Return the start or the end of a job; infinity without a forecast."""
     if which == "start" and job.start_time is not None:
         return job.start_time
-    forecast = queue.forecasts.get(job.job_id)
-    point = None if forecast is None or job.state is JobState.HELD else forecast.last
+    point = last_point(job, queue)
     if point is None:
         return inf
     return point.start if which == "start" else point.end
+
+
+def last_point(job: LiveJob, queue: LiveQueue) -> ForecastPoint | None:
+    """Return the last forecast of a job in its present state; None if it was in another, or held.
+
+    A job that has started since then may run beyond the end that was forecast.
+    """
+    forecast, runs = queue.forecasts.get(job.job_id), job.state is JobState.RUNNING
+    if forecast is None or job.state is JobState.HELD or forecast.waits == runs:
+        return None
+    return forecast.last
 
 
 def totals_answer(jobs: Iterable[LiveJob]) -> TotalsAnswer:
@@ -277,7 +287,7 @@ def job_answer(job: LiveJob, queue: LiveQueue) -> LiveJobAnswer:
     forecast = queue.forecasts.get(job.job_id)
     is_planned = forecast is None or forecast.is_planned
     submission, runs = job.submission, job.state is JobState.RUNNING
-    point = None if forecast is None or job.state is JobState.HELD else forecast.last
+    point = last_point(job, queue)
     start = job.start_time if runs else point.start if point else None
     arrived_planned = forecast and forecast.points and not forecast.arrived_unplanned
     first = forecast.points[0] if forecast and arrived_planned else None

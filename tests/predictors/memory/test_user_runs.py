@@ -29,6 +29,21 @@ def test_a_question_about_the_past_is_exact_within_the_slack(runs, window, time)
         assert set(recent.before("a", time)) <= set(expected)
 
 
+@given(runs=RUNS, window=st.integers(1, 6), latest=st.integers(1, 30), time=st.integers(0, 20))
+def test_a_question_about_the_past_is_exact_within_the_latest_runs(runs, window, latest, time):
+    recent = UserRuns(window, latest=latest)
+    for value, (user, end) in enumerate(runs):
+        recent.add(user, end, value)
+    before = [(end, value) for value, (user, end) in enumerate(runs) if end <= time and user == "a"]
+    expected = [value for _, value in sorted(before)][-window:]
+    first = sorted(end for _, end in runs)[-latest:][0] if runs else 0
+    needed = [end for end, value in before if value in expected]
+    if all(end >= first for end in needed):
+        assert recent.before("a", time) == expected
+    else:
+        assert set(recent.before("a", time)) <= set(expected)
+
+
 def test_unknown_users_share_no_history():
     recent = UserRuns(3)
     recent.add(None, 1, 1)

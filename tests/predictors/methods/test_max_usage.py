@@ -1,6 +1,6 @@
 import pytest
 
-from predictors.memory.user_runs import SLACK
+from predictors.memory.user_runs import LATEST_RUNS, SLACK
 from predictors.methods.max_usage import MaxUsage
 
 
@@ -56,20 +56,22 @@ def test_a_job_that_used_nothing_predicts_a_second(submitted, ended):
     assert predictor.predict(submitted(at=200, request=0.5)).predicted_walltime == 0.5
 
 
-def test_a_question_about_the_past_is_exact_while_few_jobs_ended_since(submitted, ended):
+def test_an_earlier_submission_is_predicted_from_what_had_ended_then(submitted, ended):
+    """The last two usages before it are 0.5 and 0.25; its user's 40 runs since then used all."""
     predictor = MaxUsage(window=2)
     predictor.observe(ended(end=10, runtime=1800))
     predictor.observe(ended(end=20, runtime=900))
-    for later in range(SLACK):
+    for later in range(40):
         predictor.observe(ended(end=30 + later, runtime=3600))
-    assert predictor.predict(submitted(at=20)).predicted_walltime == 1800
-    predictor.observe(ended(end=100, runtime=3600))
-    assert predictor.predict(submitted(at=20)).predicted_walltime == 900
+    prediction = predictor.predict(submitted(at=20))
+    assert prediction.predicted_walltime == 1800
+    assert (prediction.basis.jobs, prediction.basis.reason) == (2, "history")
 
 
-def test_memory_per_user_is_bounded(ended):
+def test_memory_is_bounded(ended):
     predictor = MaxUsage(window=5)
-    for end in range(1000):
+    for end in range(2 * LATEST_RUNS + 100):
         predictor.observe(ended(end=end, runtime=1))
     ends, values = predictor._usages._users["ann"]
-    assert len(ends) == len(values) == predictor.memory.jobs_per_user == 5 + SLACK
+    assert len(ends) == len(values) == predictor.memory.latest_jobs == LATEST_RUNS
+    assert predictor.memory.jobs_per_user == 5 + SLACK

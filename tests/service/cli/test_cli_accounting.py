@@ -126,13 +126,16 @@ def test_reconcile_stores_what_is_missing(walltimed, sacct, sqlite_url, tmp_path
 
 def test_reconcile_says_why_sacct_failed(walltimed, tmp_path):
     failing = tmp_path / "failing"
-    failing.write_text("#!/bin/sh\necho 'slurmdbd is down' >&2\nexit 1\n")
+    failing.write_text("#!/bin/sh\necho 'sacct: a way' >&2\necho 'slurmdbd is down' >&2\nexit 1\n")
     failing.chmod(0o755)
     code, told = walltimed("reconcile", "--sacct", str(failing))
     assert code == 4
     assert "slurmdbd is down" in told
-    code, _ = walltimed("reconcile", "--sacct", str(tmp_path / "missing"))
+    assert "a way" not in told
+    code, told = walltimed("reconcile", "--sacct", str(tmp_path / "missing"))
     assert code == 2
+    assert "Slurm" in told
+    assert "Errno" not in told
 
 
 def test_a_format_that_is_no_more_names_what_to_use(walltimed, tmp_path):

@@ -29,6 +29,10 @@ def history(sqlite_url):
     return sqlite_url
 
 
+def test_an_empty_history_is_called_empty(refused, sqlite_url):
+    assert "history is empty" in refused("export", "--format", "swf", "-d", sqlite_url)
+
+
 def test_csv_has_every_field_and_leaves_empty_what_is_unknown(history, walltimed):
     code, told, complained = walltimed("export", "-d", history, "--cluster", "default")
     assert code == 0

@@ -122,6 +122,29 @@ def test_a_file_of_no_known_format_is_refused_with_what_there_is(refused, tmp_pa
     assert "--format swf | sacct | pbs" in told
 
 
+@pytest.mark.parametrize("header", ["JobID|User|State", "State|User|JobIDRaw"])
+def test_sacct_without_the_columns_of_a_run_names_file_and_columns(
+    refused, tmp_path, sqlite_url, header
+):
+    (tmp_path / "three.txt").write_text(f"{header}\n1|ada|COMPLETED\n")
+    told = refused("import", "three.txt", "-d", sqlite_url)
+    assert all(word in told for word in ("three.txt", "Submit", "Start", "End", "Timelimit"))
+
+
+@pytest.mark.parametrize("content", ["junk\n", "; Version: 2\n"])
+def test_a_file_that_is_no_schedule_is_named(refused, tmp_path, content):
+    (tmp_path / "junk.txt").write_text(content)
+    told = refused("verify", "junk.txt")
+    assert "junk.txt" in told
+    assert "simulate --output" in told
+
+
+def test_a_service_for_the_network_needs_a_token_and_names_the_command_for_it(refused, sqlite_url):
+    told = refused("serve", "--host", "0.0.0.0", "--port", "0", "-d", sqlite_url)
+    assert "token issue" in told
+    assert "unauthenticated" not in told
+
+
 def test_a_file_of_the_wrong_format_prints_five_lines_and_a_count(walltimed, tmp_path, sqlite_url):
     (tmp_path / "broken.swf").write_text("; SWF\n" + "1 2 3\n" * 40)
     code, _, told = walltimed("import", "broken.swf", "-d", sqlite_url)

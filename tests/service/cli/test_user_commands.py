@@ -97,8 +97,9 @@ def test_ask_tells_what_a_script_would_come_to(call, tmp_path):
     script.write_text(JOB_SCRIPT)
     code, told, _ = call("ask", script, "--user", "ada")
     assert code == 0
-    assert "likely runs  " in told
-    assert "so that few jobs outlive it" in told
+    assert "likely       " in told
+    assert "range        " in told
+    assert "by max-usage" in told.split("planned")[1]
     assert "earlier run" in told
     assert "of similar runs ended" in told
     assert told.count("with ") == 2, "the request as written, and the one that would do"
@@ -206,6 +207,8 @@ def test_report_tells_hours_and_a_request_that_would_do(call):
     assert fits(told)
     assert "SUGGESTED a shorter one" in " ".join(told.split()), "words are explained"
     assert "--since 365d" in call("report", "--user", "nobody")[1]
+    assert "'nobody'" in call("report", "--user", "nobody")[2]
+    assert call("report", "--user", "ada", "--since", "1h")[2] == ""
 
 
 def test_report_for_a_spreadsheet_and_a_machine(call):

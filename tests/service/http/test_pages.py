@@ -381,14 +381,27 @@ def test_methods_are_said_to_have_the_same_jobs_only_if_they_have(service, asked
     assert ("shadow_share" in page) is not are_same
 
 
-@pytest.mark.parametrize(("predicted", "begins"), [(600, "Likely to run"), (960, "Planned with")])
-def test_a_prediction_beyond_its_range_is_not_called_likely(predicted, begins):
-    detail = SimpleNamespace(
-        job=SimpleNamespace(predicted_walltime=predicted, requested_walltime=3600.0),
-        interval=SimpleNamespace(lower=360.0, upper=900.0, coverage=0.9),
-    )
-    told = f"{begins} {predicted // 60} min of the 60 min asked for; between 6 min and 15 min in 90"
-    assert why(detail).startswith(told)
+KNOWN = "Likely 8 min, range 6 min to 15 min (90%). Planned"
+UNKNOWN = "A likely runtime is not known. Planned 10 min of the 60 min requested,"
+
+
+@pytest.mark.parametrize(
+    ("likely", "planned", "text"),
+    [
+        (
+            480.0,
+            600.0,
+            f"{KNOWN} 10 min of the 60 min requested, so that few jobs outlive it.",
+        ),
+        (480.0, 3600.0, f"{KNOWN} 60 min, as requested."),
+        (None, 600.0, f"{UNKNOWN} by last-two."),
+    ],
+)
+def test_a_job_has_a_likely_runtime_a_range_and_a_planned_one(likely, planned, text):
+    job = SimpleNamespace(predicted_walltime=planned, requested_walltime=3600.0)
+    span = SimpleNamespace(lower=360.0, upper=900.0, coverage=0.9)
+    about = {"job": job, "likely": likely, "method": "last-two"}
+    assert why(SimpleNamespace(interval=span if likely else None, **about)) == text
 
 
 def test_one_held_job_is_one(service):

@@ -1,22 +1,13 @@
 """Live queues are played in the test's own process: starting another takes seconds each time."""
 
-import asyncio
-
 import pytest
-
-from service.worker.processes import ForecastProcess
 
 
 @pytest.fixture(autouse=True)
-def played_here(request, monkeypatch):
+def _played_here(request):
     """No process is started, unless the test is marked to need one."""
-    if "real_process" in request.fixturenames:
-        return
-
-    async def run(_self, function, *arguments):
-        return await asyncio.to_thread(function, *arguments)
-
-    monkeypatch.setattr(ForecastProcess, "run", run)
+    if "real_process" not in request.fixturenames:
+        request.getfixturevalue("played_here")
 
 
 @pytest.fixture

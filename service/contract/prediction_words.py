@@ -1,0 +1,65 @@
+"""The numbers of a prediction in words: likely, range and planned, and whose runs they rest on.
+
+Pages and commands use the same words. The functions take fields of answers, so that commands load
+no models of the API.
+"""
+
+from simulator.reports.words import counted, duration
+
+OWNERS = {"knn": "of like jobs", "percentile": "of like jobs"}
+"""Owners of the runs behind a prediction, of methods that look beyond the user's own."""
+
+GROUNDS = {
+    "others": "of other users: no run of this user is known",
+    "young-cluster": "so far: too few jobs have ended in the cluster for a range",
+    "too-few-jobs": "so far, too few for this method",
+}
+"""Ends of sentences about runs, by reason of a basis."""
+
+NO_INTERVAL = {
+    "too-few-runs": "too few jobs have ended to know how far forecasts are off",
+    "no-samples": "no other futures were played",
+    "no-prediction": "nothing was predicted",
+    "no-time": "there was no time to play other futures",
+}
+"""Reasons why forecasts have no range."""
+
+
+def likely_words(likely: float | None) -> str:
+    """Return the median runtime as text."""
+    return "not known" if likely is None else duration(likely)
+
+
+def range_words(lower: float, upper: float, coverage: float) -> str:
+    """Return an interval of runtimes as text, such as ``2 min to 13 min (90%)``."""
+    return f"{duration(lower)} to {duration(upper)} ({round(100 * coverage)}%)"
+
+
+def planned_reason(planned: float, requested: float, *, likely: float | None, method: str) -> str:
+    """Return the reason of the planned runtime as text.
+
+    Args:
+        planned: seconds.
+        requested: seconds.
+        likely: median in seconds; None from methods without a distribution.
+        method: that predicted.
+    """
+    if planned >= requested:
+        return "as requested"
+    return f"by {method}" if likely is None else "so that few jobs outlive it"
+
+
+def grounds_words(jobs: int, reason: str, method: str) -> str:
+    """Return the runs that a prediction rests on as text.
+
+    Args:
+        jobs: number of runs.
+        reason: of the basis.
+        method: that predicted.
+    """
+    if reason == "failure":
+        return "the request, because the method failed"
+    if not jobs:
+        return "no earlier runs: this is the request"
+    whose = GROUNDS.get(reason) or OWNERS.get(method, "of this user")
+    return f"{counted(jobs, 'earlier run')} {whose} ({method})"
