@@ -26,8 +26,11 @@ cp -r pyproject.toml README.md LICENSE predictors simulator service migrations "
 pip install --no-compile --no-deps --no-build-isolation "$source"
 "$installed" deploy/manual.py "$root/usr"
 pip uninstall --yes setuptools pip
-find "$root/opt/walltimed" -name tests -type d -prune -exec rm -rf {} +
-find "$root/opt/walltimed" -type f \( -name '*.a' -o -name '*.pyx' -o -name '*.c' -o -name '*.h' \) -delete
+# What only developers of the libraries use, and commands but ours.
+find "$root/opt/walltimed" -type d \( -name tests -o -name .agents \) -prune -exec rm -rf {} +
+find "$root/opt/walltimed" -type f -regextype posix-extended \
+    -regex '.*\.(a|c|cpp|h|hpp|pc|pxd|pyi|pyx)' -delete
+find "$root/opt/walltimed/bin" ! -type d ! -name 'python*' ! -name walltimed -delete
 # For any processor of this kind, as the image has it; /usr/bin/walltimed says so to every process.
 NUMBA_CPU_NAME=generic "$root/opt/walltimed/bin/walltimed" warm-up
 # Scripts name the interpreter they were installed with: not the directory of this build.

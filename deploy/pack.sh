@@ -14,7 +14,7 @@
 version=${PACKAGE_VERSION:-$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml | head -n 1)}
 case ${COMPRESSION:-xz} in
     none) compression_deb=-Znone compression_rpm=w.ufdio ;;
-    *) compression_deb='-Zxz -z2' compression_rpm=w6T0.xzdio ;;
+    *) compression_deb='-Zxz -z2' compression_rpm=w2T0.xzdio ;;
 esac
 maintainer='walltimed maintainers <walltimed@localhost>'
 description='Predicts at every submission how long a job will really run, from how long

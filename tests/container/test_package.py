@@ -94,6 +94,7 @@ class InstalledService:
 
     Attributes:
         seconds: from its start until it was ready.
+        processor_seconds: that its processes have used until then.
     """
 
     def __init__(self, machine):
@@ -114,6 +115,8 @@ class InstalledService:
             assert time.monotonic() < began + STARTING_SECONDS
             time.sleep(0.02)
         self.seconds = time.monotonic() - began
+        fields = Path(f"/proc/{child_of(self.process)}/stat").read_text().rpartition(")")[2].split()
+        self.processor_seconds = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
         return self
 
     def __exit__(self, *_):
@@ -155,8 +158,8 @@ def test_it_is_installed_started_used_upgraded_and_removed(packages, tmp_path, k
             asked = {"user": "ada", "requested_walltime": 7200}
             assert first.post("/v1/predictions", asked)["basis"]["jobs"] == 1
         assert COMPILING not in first.log
-        print(f"\n{package.name}: {package.stat().st_size / MEGABYTE:.0f} MB packed, {size} MiB ")
-        print(f"installed, ready after {first.seconds:.2f} s")
+        print(f"\n{package.name}: {package.stat().st_size / MEGABYTE:.0f} MB, installed {size} MiB")
+        print(f"ready after {first.seconds:.2f} s, processor {first.processor_seconds:.2f} s")
         assert first.seconds < READY_SECONDS + BUSY_SECONDS
 
         machine.shell(f"echo 'method = \"max-usage\"' >> {SETTINGS}")
