@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import partial
 
 from msgspec import Struct, field
@@ -265,7 +266,7 @@ class Updater:
         if not found.planned:
             return applied
         self._pace.read()
-        with JobUpdates(self._slurm) as updates:
+        with closing(JobUpdates(self._slurm)) as updates:
             for place, change in enumerate(found.planned):
                 if place and self._clock() >= ends:
                     found.postponed = len(found.planned) - place

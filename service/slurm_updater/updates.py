@@ -6,8 +6,7 @@ import select
 import subprocess
 from collections.abc import Callable, Mapping
 from time import monotonic, perf_counter
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from service.slurm_updater.slurm import (
     RunningCommand,
@@ -33,7 +32,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.,:;=+/@%^~\[\]-]+")
 
 
 class JobUpdates:
-    """Updates jobs by commands on the standard input of one ``scontrol``; use it as a context.
+    """Updates jobs by commands on the standard input of one ``scontrol``, until ``close``.
 
     Each update is followed by a word that is no command. The complaint about that word, on
     standard error, ends the answer to the update; an answer without text before it is a success.
@@ -104,17 +103,6 @@ class JobUpdates:
         except subprocess.TimeoutExpired:
             command.process.kill()
             command.process.wait()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class UpdatePace:

@@ -14,7 +14,7 @@ from typing import Any
 from simulator.engine.pbs.pbs_state import MOST_PLANS
 from simulator.scheduling.pbs_formula import SOFT_WALLTIME, WAIT, FormulaError, compiled_formula
 from simulator.scheduling.pbs_rules import PbsLimit, PbsQueue, PbsRules, PbsRulesError
-from simulator.scheduling.slurm_configuration import LARGEST_FILE, ranges_of
+from simulator.scheduling.slurm_configuration import ranges_of, texts_by_kind
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition
 
 Words = Mapping[str, str]
@@ -61,7 +61,7 @@ def read_pbs_configuration(directory: str | Path) -> PbsRules:
         PbsConfigurationError: a text is missing or makes no sense.
         OSError: a file cannot be read.
     """
-    texts = _texts(Path(directory))
+    texts = texts_by_kind(Path(directory), _SIGNS)
     for kind, command in COMMANDS.items():
         if kind not in texts:
             raise PbsConfigurationError(f"{directory} has no file with what {command} prints.")
@@ -72,20 +72,6 @@ def read_pbs_configuration(directory: str | Path) -> PbsRules:
         return _rules(found, policy, nodes)
     except (FormulaError, PbsRulesError, ValueError) as error:
         raise PbsConfigurationError(f"{directory}: {error}") from error
-
-
-def _texts(directory: Path) -> dict[str, str]:
-    """Return the texts of a directory by their kind."""
-    texts: dict[str, str] = {}
-    for file in sorted(directory.iterdir()):
-        if not file.is_file() or file.stat().st_size > LARGEST_FILE:
-            continue
-        text = file.read_text("utf-8", "replace")
-        for kind, sign in _SIGNS.items():
-            if re.search(sign, text, re.MULTILINE):
-                texts[kind] = texts.get(kind, "") + "\n" + text
-                break
-    return texts
 
 
 _COMMAND = re.compile(r"set (server|sched|queue)(?: ([^\s=]+))? (\w[\w.]*) (\+?=) (.*)")

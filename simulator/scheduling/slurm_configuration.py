@@ -39,7 +39,7 @@ def read_configuration(directory: str | Path) -> SlurmRules:
         SlurmConfigurationError: a text is missing or makes no sense.
         OSError: a file cannot be read.
     """
-    texts = _texts(Path(directory))
+    texts = texts_by_kind(Path(directory), _FIRST_LINES)
     for kind, command in COMMANDS.items():
         if kind not in texts:
             raise SlurmConfigurationError(f"{directory} has no file with what {command} prints.")
@@ -64,10 +64,10 @@ COMMANDS = {
 }
 
 _FIRST_LINES = {
-    "config": r"Configuration data as of",
-    "partition": r"PartitionName=",
-    "node": r"NodeName=",
-    "qos": r"Name\|.*MaxJobsPU",
+    "config": r"\AConfiguration data as of",
+    "partition": r"\APartitionName=",
+    "node": r"\ANodeName=",
+    "qos": r"\AName\|.*MaxJobsPU",
 }
 
 
@@ -77,16 +77,21 @@ def _words_of(error: Exception) -> str:
     return str(error)
 
 
-def _texts(directory: Path) -> dict[str, str]:
-    """Return the texts of a directory by their kind."""
+def texts_by_kind(directory: Path, signs: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of a directory by their kind; several of one kind are joined.
+
+    Args:
+        directory: of files of any names.
+        signs: for each kind a regular expression that a text of that kind has; the first counts.
+    """
     texts: dict[str, str] = {}
     for file in sorted(directory.iterdir()):
         if not file.is_file() or file.stat().st_size > LARGEST_FILE:
             continue
         text = file.read_text("utf-8", "replace").lstrip()
-        for kind, first in _FIRST_LINES.items():
-            if re.match(first, text):
-                texts[kind] = texts.get(kind, "") + "\n" + text
+        found = (kind for kind, sign in signs.items() if re.search(sign, text, re.MULTILINE))
+        if kind := next(found, None):
+            texts[kind] = texts.get(kind, "") + "\n" + text
     return texts
 
 
