@@ -185,35 +185,44 @@ def follow(
     log = structlog.get_logger()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     log.info("following the queue", mode=options.mode.value, order=options.order.value)
-    earlier_warnings: list[str] = []
+    warnings: list[str] = []
     with suppress(KeyboardInterrupt):
         while True:
             began = time.monotonic()
             try:
-                update = one_round(updater, dry_run=False)
+                warnings = logged_round(updater, warnings)
             except (CommandError, RemoteError, OSError) as error:
                 log.warning("a round failed; jobs stay as they are", reason=str(error))
-            else:
-                for warning in update.warnings:
-                    if warning not in earlier_warnings:
-                        log.warning(warning)
-                earlier_warnings = update.warnings
-                for job, reason in update.refused.items():
-                    log.info("Slurm refused an update", job=job, reason=reason)
-                report = log.info if update.planned else log.debug
-                report(
-                    "looked at the queue",
-                    jobs=update.jobs,
-                    asked=update.asked,
-                    updated=update.updated,
-                    refused=len(update.refused),
-                    postponed=update.postponed,
-                    update_ms=None
-                    if update.update_seconds is None
-                    else round(1000 * update.update_seconds, 2),
-                )
             sys.stderr.flush()
             sleep(max(1.0, options.interval - (time.monotonic() - began)))
+
+
+def logged_round(updater: "Updater", earlier_warnings: list[str]) -> list[str]:
+    """Run one round and log what it did; return its warnings, of which only new ones are logged.
+
+    Nothing else of the round is left: the changes of a long queue take megabytes.
+    """
+    import structlog
+
+    log = structlog.get_logger()
+    update = one_round(updater, dry_run=False)
+    for warning in update.warnings:
+        if warning not in earlier_warnings:
+            log.warning(warning)
+    for job, reason in update.refused.items():
+        log.info("Slurm refused an update", job=job, reason=reason)
+    report = log.info if update.planned else log.debug
+    seconds = update.update_seconds
+    report(
+        "looked at the queue",
+        jobs=update.jobs,
+        asked=update.asked,
+        updated=update.updated,
+        refused=len(update.refused),
+        postponed=update.postponed,
+        update_ms=None if seconds is None else round(1000 * seconds, 2),
+    )
+    return update.warnings
 
 
 def show(update: "QueueUpdate", *, dry_run: bool, as_json: bool) -> None:

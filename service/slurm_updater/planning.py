@@ -101,6 +101,24 @@ def owns_time_min(job: QueuedJob) -> bool:
     return job.time_min == 0 or job.time_min == _noted_minutes(job.admin_comment or "")
 
 
+def noted_estimate(job: QueuedJob, rules: UpdateRules) -> Estimate | None:
+    """Return the estimate that the submit filter left in the job; None if more is needed.
+
+    ``wtp`` names its prediction. A TimeMin that is ours is that prediction in minutes; without
+    one the prediction is unknown, which matters to some rules.
+    """
+    prediction_id = prediction_id_of(job.admin_comment)
+    if prediction_id is None:
+        return None
+    request = job.submission.requested_walltime
+    if job.time_min and owns_time_min(job):
+        predicted = min(request, job.time_min * MINUTE)
+        return Estimate(predicted=predicted, prediction_id=prediction_id)
+    if rules.sets_time_min or rules.order is Order.SHORTEST_FIRST:
+        return None
+    return Estimate(predicted=request, prediction_id=prediction_id)
+
+
 def wanted_time_min(job: QueuedJob, estimate: Estimate, rules: UpdateRules) -> int:
     """Return the TimeMin to set, in minutes below the limit (Slurm refuses more); 0 removes it.
 

@@ -8,7 +8,6 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from service.adapters.slurm_fields import prediction_id_of
 from service.slurm_updater.handover import HandOver
 from service.slurm_updater.planning import (
     Estimate,
@@ -17,7 +16,7 @@ from service.slurm_updater.planning import (
     UpdateRules,
     changes_of,
     mended_comment,
-    owns_time_min,
+    noted_estimate,
 )
 from service.slurm_updater.queries import ServiceQueries
 from service.slurm_updater.slurm import (
@@ -69,14 +68,6 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
             and _allows(self.accounts, submission.project)
             and _allows(self.partitions, submission.queue)
         )
-
-
-def _is_noted(job: QueuedJob, rules: UpdateRules) -> bool:
-    """Return whether the submit filter's prediction is noted and no estimate would change more."""
-    if rules.sets_time_min or rules.order is not Order.NONE:
-        return False
-    is_settled = rules.keeps_limits or job.time_min == 0 or not owns_time_min(job)
-    return is_settled and prediction_id_of(job.admin_comment) is not None
 
 
 def _allows(names: frozenset[str] | None, name: str | None) -> bool:
@@ -201,6 +192,8 @@ class Updater:
     ) -> tuple[dict[str, Estimate], int]:
         """Return the estimates of jobs that may be changed, and how many jobs were asked about."""
         waiting = [job for job in jobs if job.started is None]
+        for job in waiting:
+            self._read_note(job, rules)
         due = [job for job in waiting if self._is_due(job, rules, now)]
         for job_id, estimate in self._service.predictions(due).items():
             self._learn(job_id, estimate, now)
@@ -215,10 +208,16 @@ class Updater:
                     estimates[job_id] = replace(estimates[job_id], priority=priority)
         return estimates, len(due)
 
+    def _read_note(self, job: QueuedJob, rules: UpdateRules) -> None:
+        """Take over the prediction of the submit filter, as if it had been asked for here."""
+        noted = None if job.job_id in self._past else noted_estimate(job, rules)
+        if noted is not None:
+            submitted = job.submission.submit_time
+            due_again = submitted + self._options.again_after
+            self._past[job.job_id] = _PastEstimate(noted, submitted, due_again)
+
     def _is_due(self, job: QueuedJob, rules: UpdateRules, now: float) -> bool:
         past = self._past.get(job.job_id)
-        if past is None and _is_noted(job, rules):
-            return False
         if past is None or past.estimate.predicted > job.submission.requested_walltime:
             return True
         matters = rules.sets_time_min or rules.order is Order.SHORTEST_FIRST

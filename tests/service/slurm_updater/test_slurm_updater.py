@@ -335,7 +335,7 @@ def test_another_updater_knows_what_is_its_own(slurm, updater):
     updater(mode=Mode.SOFT).round()
     slurm.apply()
     slurm.change(NAMED, time_limit=20)
-    updater(mode=Mode.SOFT).round()
+    updater(mode=Mode.SOFT, again_after=0.0).round()
     assert dict(slurm.apply())["4"]["TimeMin"] == "2"
 
 
@@ -351,6 +351,7 @@ TAKEN_BACK = {"TimeMin": "0", "AdminComment": "wtp=filter-1"}
     ("version", "options", "update"),
     [
         ("25.05.4", {"mode": Mode.SOFT}, SOFTLY),
+        ("25.05.4", {"mode": Mode.SOFT, "again_after": 1e9}, None),  # it has just been predicted
         ("25.05.4", {}, None),
         ("25.05.4", {"mode": Mode.OFF}, None),
         ("22.05.8", {}, TAKEN_BACK),  # which would lower limits
@@ -360,7 +361,7 @@ def test_what_the_filter_set_is_kept_right_or_left_or_taken_back(
     slurm, updater, version, options, update
 ):
     slurm.becomes(version, soft=version != "22.05.8")
-    slurm.change(NAMED, **FILTERED)
+    slurm.change(NAMED, **FILTERED, submit_time=NOW - 3600)
     updater(**options).round()
     assert dict(slurm.apply()).get("4") == update
     assert slurm.job(NAMED)["time_minimum"] == int((update or {}).get("TimeMin", 30))
@@ -739,12 +740,32 @@ def test_nothing_to_do_is_a_wrong_option(command):
     assert command("--mode", "off")[0] == 2
 
 
-def test_what_the_submit_filter_has_noted_is_not_asked_again(slurm, updater, client):
-    for job in slurm.jobs:
-        job["admin_comment"] = "wtp=0190-1"
-    slurm.write()
-    done = updater(mode=Mode.OBSERVE).round()
-    assert (done.asked, done.planned, client.calls) == (0, [], [])
+@pytest.mark.parametrize(
+    ("options", "noted", "asked"),
+    [
+        ({}, {}, 0),
+        ({"order": Order.SHORTEST_FIRST}, {}, 1),
+        ({"order": Order.SHORTEST_FIRST}, FILTERED, 0),
+        ({"mode": Mode.SOFT}, FILTERED, 0),
+        ({"mode": Mode.SOFT}, {}, 1),
+    ],
+)
+def test_what_the_submit_filter_has_noted_is_not_asked_again(slurm, updater, options, noted, asked):
+    slurm.becomes("25.05.4")
+    slurm.change(NAMED, **{"admin_comment": "wtp=0190-1", **noted})
+    slurm.keep(NAMED)
+    assert updater(**options).round(dry_run=True).asked == asked
+
+
+def test_a_noted_prediction_orders_jobs_as_one_that_was_asked_for(slurm, updater):
+    slurm.becomes("25.05.4")
+    slurm.change(NAMED, **FILTERED)
+    slurm.keep(NAMED)
+    updater(order=Order.SHORTEST_FIRST).round()
+    ((_, settings),) = slurm.updates()
+    estimate = Estimate(predicted=1800.0, prediction_id="filter-1")
+    wanted = wanted_site_factor(estimate, rules(order=Order.SHORTEST_FIRST, largest=10_000))
+    assert settings == {"SiteFactor": str(wanted)}
 
 
 def test_jobs_of_the_highest_priority_are_updated_first(slurm, updater):
