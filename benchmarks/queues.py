@@ -7,7 +7,8 @@ A service of its own learns 20,000 runs of 200 users. Then it takes queues with 
 on 48,000 cores, of which 1% is new each time, as the updater of Slurm and the follower of PBS hand
 them over. Measured by the clock on the wall: from a hand-over until its forecast is there, without
 and with intervals, what-ifs in quiet and while queues are handed over, and predictions without a
-queue and with one a minute. The processor time of a hand-over is that of the process that answers.
+queue and with one a minute. The processor time of a hand-over is that of the process that answers;
+plays have processes of their own.
 """
 
 import argparse
@@ -43,7 +44,7 @@ SCHEDULERS: dict[str, dict[str, Any]] = {
 }
 """Rules that the updater of Slurm and the follower of PBS send; Slurm's depth is an option."""
 
-HAND_OVERS, WHAT_IFS = 5, 100
+HAND_OVERS, WHAT_IFS = 3, 100
 PAUSE = 0.002
 """Seconds between predictions: they come one by one, as from a submit filter."""
 
@@ -122,11 +123,20 @@ class Queue:
 
 
 class HandOver(NamedTuple):
-    """What one hand-over took: seconds, seconds of the service's processor time, and bytes."""
+    """What one hand-over took.
+
+    Attributes:
+        taken: seconds until it was answered.
+        forecast: seconds until its forecast was there.
+        processor: processor time of the process that answers, in seconds.
+        playing: processor time of the processes that play queues, in seconds.
+        size: bytes.
+    """
 
     taken: float
     forecast: float
     processor: float
+    playing: float
     size: int
 
 
@@ -143,11 +153,18 @@ def processor_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def playing_seconds(process: int) -> float:
+    """Return the processor time of the children of a process."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return sum(processor_seconds(int(child)) for child in children)
+
+
 def hand_over(client: Client, process: int, queue: Queue) -> HandOver:
     """Hand a queue over, and wait for its forecast."""
     body = queue.body()
     content = msgspec.json.encode(body)
-    used, began = processor_seconds(process), time.perf_counter()
+    used, played = processor_seconds(process), playing_seconds(process)
+    began = time.perf_counter()
     headers = {"Content-Type": "application/json"}
     path = "/v1/clusters/default/snapshot"
     client.put(path, content=content, headers=headers).raise_for_status()
@@ -160,7 +177,13 @@ def hand_over(client: Client, process: int, queue: Queue) -> HandOver:
         time.sleep(POLLING_SECONDS)
     forecast = time.perf_counter() - began
     time.sleep(1.0)  # what is left to store
-    return HandOver(taken, forecast, processor_seconds(process) - used, len(content))
+    return HandOver(
+        taken,
+        forecast,
+        processor_seconds(process) - used,
+        playing_seconds(process) - played,
+        len(content),
+    )
 
 
 def what_if(client: Client) -> Fields:
@@ -255,6 +278,7 @@ def measure(options: argparse.Namespace, scheduler: str, waiting: int) -> None:
         hand_over(client, process, queue)
         each = [hand_over(client, process, queue) for _ in range(HAND_OVERS)]
         show("forecast without intervals", [one.forecast for one in each])
+        show("processor time of its play", [one.playing for one in each])
     with service(options.batch) as (url, process):
         alone = predictions(url, options.seconds)
         with Client(base_url=url, timeout=120) as client:
@@ -278,6 +302,7 @@ def measure_hand_overs(client: Client, process: int, queue: Queue, first: HandOv
     """Print what hand-overs cost, and what of the queue was forecast."""
     each = [hand_over(client, process, queue) for _ in range(HAND_OVERS)]
     show("forecast with intervals", [one.forecast for one in each])
+    show("processor time of its plays", [one.playing for one in each])
     show("until it is taken", [one.taken for one in each])
     show("processor time of a hand-over", [one.processor for one in each])
     shown = client.get("/v1/clusters").json()["clusters"][0]
