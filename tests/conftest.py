@@ -12,7 +12,7 @@ import pytest
 from embedded_postgres import EmbeddedPostgres, PostgresMissingError
 from examples import LONG, QUICK
 from hypothesis import settings
-from sqlalchemy import NullPool, create_engine
+from sqlalchemy import NullPool, create_engine, make_url
 from warm_starts import OwnTemplate, Warm
 
 from service.store import open_store
@@ -149,6 +149,23 @@ def empty_store_url(request, tmp_path) -> str:
 def store(store_url, opening):
     """An open store on either database."""
     return opening(store_url)
+
+
+@pytest.fixture
+def reader(store):
+    """A reader of the log of that store."""
+    with closing(store.reader()) as reader:
+        yield reader
+
+
+@pytest.fixture
+def sqlite_store(sqlite_url, opening):
+    return opening(sqlite_url)
+
+
+@pytest.fixture
+def sqlite_file(sqlite_url) -> Path:
+    return Path(make_url(sqlite_url).database)
 
 
 @pytest.fixture

@@ -116,11 +116,7 @@ RULES = (
         "Stands for a record that is not looked at any more.",
         path="scheduling/estimates",
     ),
-    Rule(r"^\s*weight=0\.0,", "Set by the caller.", path="memory/job_table"),
-    Rule(r"_NO_ROWS = \(0, 0\)", "No run comes before the first row of a table."),
     Rule(r"return 0, 0, 0\.0|^\s*seconds = 0\.0", "Not read where no run counts."),
-    Rule(r"return 0, 0, \(request", "Not read where no run counts.", r"return 0, 0, \(request"),
-    Rule(r"KNOWN_OF_RUN = ", "One more row, which is neither filled nor read.", r"= 10"),
     # The engine
     Rule(r"moving\[0\]", "An array of one entry.", r"moving\[\s*-1\]"),
     Rule(r"^\s*break$", "Later steps change nothing, either.", r"continue", "engine/corrections"),
@@ -139,15 +135,6 @@ RULES = (
     # Doors
     Rule(r"more_body\", False", "A whole body goes the longer way, to the same answer.", r"True"),
     Rule(r"if announced\.isdecimal\(\) else 0", "No limit is below a byte."),
-    Rule(r"self\._barren > LONGEST_HEAD", "The second condition decides.", r">= LONGEST_HEAD"),
-    Rule(r"endless = .*|\* 200\]\)", "Longer than a head may be in any case."),
-    Rule(r"asyncio\.sleep\(0\)", "A negative sleep lets others go on once, too."),
-    Rule(
-        r"\"(?:requested_walltime|requested_processors|predicted_walltime|elapsed|lag)\": \d+.*",
-        "A second, processor or run more or less is as good an example.",
-        path="http/",
-    ),
-    Rule(r"begin, held, separator = 0", "Set before it is used."),
     # Hooks
     Rule(r"if left <= 0", "No time is ever left to the nanosecond.", r"left < 0"),
     Rule(r"gettime\(\) >= deadline", "No time is ever left to the microsecond.", r"> deadline"),

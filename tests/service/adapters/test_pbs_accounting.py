@@ -188,13 +188,6 @@ def test_a_whole_file_is_read_with_line_numbers():
     assert sum(not isinstance(outcome, SkippedError) for _, outcome in found) == 8
 
 
-def test_a_record_of_thousands_of_nodes_is_read_and_one_without_end_is_not():
-    (line,) = records("E", "901")
-    large = line + " exec_host=" + "n0001/0*128+" * 20_000
-    assert completion_of(large).completion.runtime == 600
-    assert reason(large + "n0002/0+" * 50_000) is Reason.TOO_LARGE
-
-
 @pytest.mark.parametrize(
     ("says", "processors"),
     [

@@ -64,19 +64,17 @@ def test_the_job_script_goes_nowhere():
     assert "SECRET" not in repr(outcomes("24.11"))
 
 
-def test_one_job_can_be_read_alone():
-    job = json.loads((DATA / "sacct_26.05.json").read_text())["jobs"][0]
-    alone = sacct_completion(json.dumps(job).encode(), cluster="dale")
-    assert alone.completion.submission.cluster == "dale"
-
-
 def first_job(**changes):
     """The first job of a document, with changes."""
     return json.loads((DATA / "sacct_26.05.json").read_text())["jobs"][0] | changes
 
 
-def told(job):
-    return sacct_completion(json.dumps(job).encode()).completion
+def told(job, **known):
+    return sacct_completion(json.dumps(job).encode(), **known).completion
+
+
+def test_one_job_can_be_read_alone():
+    assert told(first_job(), cluster="dale").submission.cluster == "dale"
 
 
 def test_jobs_are_numbered_from_one():
@@ -101,8 +99,6 @@ def test_a_job_that_asked_for_no_memory_has_none():
 
 @pytest.mark.parametrize(("asked", "processors"), [(None, 4), (8, 8)])
 def test_the_processors_are_those_asked_for_or_else_those_required(asked, processors):
-    job = json.loads((DATA / "sacct_26.05.json").read_text())["jobs"][0]
-    job["tres"]["requested"] = [] if asked is None else [{"type": "cpu", "count": asked}]
-    job["required"] = {"CPUs": 4}
-    told = sacct_completion(json.dumps(job).encode()).completion.submission
-    assert told.requested_processors == processors
+    requested = [] if asked is None else [{"type": "cpu", "count": asked}]
+    job = first_job(tres={"requested": requested}, required={"CPUs": 4})
+    assert told(job).submission.requested_processors == processors

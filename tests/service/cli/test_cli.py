@@ -97,6 +97,7 @@ def test_a_password_is_never_printed(walltimed, monkeypatch, options, url):
         ({"WALLTIMED_PREDICTORS": "not JSON"}, ("config",), "predictors"),
         ({"WALLTIMED_METHOD": "odd"}, ("serve",), "odd"),
         ({"WALLTIMED_PREDICTORS": '{"last-two": {"odd": 1}}'}, ("serve",), "odd"),
+        ({"WALLTIMED_PREDICTORS": '{"maxusage": {}}'}, ("serve",), "maxusage"),
         ({"WALLTIMED_PREDICTORS": '{"max-usage": {"window": -1}}'}, ("serve",), "window"),
         ({"WALLTIMED_TUNING_PLAN": '{"penalty": -1}'}, ("check-config",), "penalty"),
         ({"WALLTIMED_TUNING_PLAN": '{"odd": 1}'}, ("check-config",), "odd"),

@@ -16,11 +16,6 @@ def test_a_batch_counts_each_run_once(service):
     assert service.complete() == {"accepted": 0, "duplicates": 0}
 
 
-def test_a_requeued_job_has_several_runs(service):
-    again = run_of("1", end_time=NOW + 7200)
-    assert service.complete(run_of("1"), again) == {"accepted": 2, "duplicates": 0}
-
-
 @pytest.mark.parametrize("number", [17, "17"])
 def test_a_job_id_is_the_same_as_number_and_as_text(service, number):
     service.complete(run_of(number))

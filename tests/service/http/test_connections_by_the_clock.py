@@ -348,15 +348,10 @@ async def test_what_is_within_the_bounds_is_answered_and_all_else_refused(case):
 
 
 OVERDUE = {
-    "the first byte": ([], 10, False),
     "a head from its first byte": ([(0.5, GET[:5])], 10.5, True),
-    "a head from its first byte, however slowly it comes": (
-        [(5, GET[:5]), (12, GET[5:9])], 15, True,
-    ),
     "the second head of a connection": ([(0, GET), (40, GET[:5])], 50, True),
-    "a body without a byte": ([(0, POST), (29, b"{")], 59, True),
     "an idle connection": ([(0, GET)], 75, False),
-}  # fmt: skip
+}
 """What a caller sends at which second, when it is given up, and whether it is told so."""
 
 

@@ -146,21 +146,6 @@ def test_the_default_method_and_parameters_are_settings(serve, sqlite_url):
     assert service.predict(user="ada", method="max-usage")["predicted_walltime"] == 900.0
 
 
-def test_a_method_that_does_not_exist_cannot_be_the_default(serve, sqlite_url):
-    with pytest.raises(ValueError, match="oracle"):
-        serve(sqlite_url, method="oracle")
-
-
-def test_a_parameter_that_does_not_exist_cannot_be_set(serve, sqlite_url):
-    with pytest.raises(ValueError, match="windw"):
-        serve(sqlite_url, predictors={"max-usage": {"windw": 1}})
-
-
-def test_parameters_of_a_method_that_does_not_exist_cannot_be_set(serve, sqlite_url):
-    with pytest.raises(ValueError, match="maxusage"):
-        serve(sqlite_url, predictors={"maxusage": {}})
-
-
 @pytest.mark.parametrize("path", ["/v1/predictions", "/v1/predictions/extend"])
 def test_no_job_is_larger_than_64_kib(service, path):
     """8 MiB of unknown fields held everybody up for 5 s."""

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from asgi_client import InProcess, run_of
 from runs import a_run, read_all, reported
-from sqlalchemy import make_url
 
 from service.store import (
     StoreDamagedError,
@@ -19,16 +18,6 @@ from service.store import (
     open_store,
 )
 from service.store.sqlite_backup import FileInTheWayError
-
-
-@pytest.fixture
-def history(sqlite_url, opening):
-    return opening(sqlite_url)
-
-
-@pytest.fixture
-def file(sqlite_url) -> Path:
-    return Path(make_url(sqlite_url).database)
 
 
 def runs_of(store) -> list[str]:
@@ -44,9 +33,9 @@ def restored(copy: Path, store, tmp_path) -> Path:
     return aside
 
 
-def test_a_backup_holds_what_was_acknowledged_and_only_its_owner_reads_it(history, tmp_path):
-    history.write([reported(*(a_run(str(n)) for n in range(100)))])
-    history.back_up(tmp_path / "copy")
+def test_a_backup_holds_what_was_acknowledged_and_only_its_owner_reads_it(sqlite_store, tmp_path):
+    sqlite_store.write([reported(*(a_run(str(n)) for n in range(100)))])
+    sqlite_store.back_up(tmp_path / "copy")
     assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
     copy = open_store(f"sqlite:///{tmp_path / 'copy'}")
     assert copy.past_runs.count() == 100
@@ -54,7 +43,7 @@ def test_a_backup_holds_what_was_acknowledged_and_only_its_owner_reads_it(histor
     assert not [*tmp_path.glob(".copy*")]
 
 
-def test_a_backup_is_made_while_completions_come(history, tmp_path):
+def test_a_backup_is_made_while_completions_come(sqlite_store, tmp_path):
     """Each batch is in the copy as a whole or not at all, and nobody had to wait."""
     stopped = threading.Event()
     failures = []
@@ -64,7 +53,7 @@ def test_a_backup_is_made_while_completions_come(history, tmp_path):
         while not stopped.is_set():
             number += 1
             try:
-                history.write([reported(*(a_run(f"{number}-{n}") for n in range(50)))])
+                sqlite_store.write([reported(*(a_run(f"{number}-{n}") for n in range(50)))])
             except StoreUnavailableError as error:
                 failures.append(error)
 
@@ -72,7 +61,7 @@ def test_a_backup_is_made_while_completions_come(history, tmp_path):
     writer.start()
     try:
         for number in range(5):
-            history.back_up(tmp_path / f"copy{number}")
+            sqlite_store.back_up(tmp_path / f"copy{number}")
     finally:
         stopped.set()
         writer.join()
@@ -84,120 +73,120 @@ def test_a_backup_is_made_while_completions_come(history, tmp_path):
         copy.close()
 
 
-def test_a_backup_overwrites_nothing(history, tmp_path):
+def test_a_backup_overwrites_nothing(sqlite_store, tmp_path):
     (tmp_path / "copy").write_text("precious")
     with pytest.raises(FileInTheWayError, match="is there already"):
-        history.back_up(tmp_path / "copy")
+        sqlite_store.back_up(tmp_path / "copy")
     assert (tmp_path / "copy").read_text() == "precious"
 
 
-def test_what_a_backup_that_was_killed_has_left_is_overwritten(history, tmp_path):
+def test_what_a_backup_that_was_killed_has_left_is_overwritten(sqlite_store, tmp_path):
     left = tmp_path / ".copy.unfinished"
     left.write_text("half a copy")
     left.chmod(0o644)
-    history.back_up(tmp_path / "copy")
+    sqlite_store.back_up(tmp_path / "copy")
     assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
     assert not left.exists()
 
 
-def test_a_backup_that_cannot_be_written_is_told(history, tmp_path):
+def test_a_backup_that_cannot_be_written_is_told(sqlite_store, tmp_path):
     with pytest.raises(StoreUnavailableError, match="cannot be written"):
-        history.back_up(tmp_path / "nowhere" / "copy")
+        sqlite_store.back_up(tmp_path / "nowhere" / "copy")
 
 
 def test_a_restored_history_is_its_owner_s_alone_and_leaves_nothing_lying_about(
-    history, file, tmp_path
+    sqlite_store, sqlite_file, tmp_path
 ):
-    history.back_up(tmp_path / "copy")
+    sqlite_store.back_up(tmp_path / "copy")
     (tmp_path / "copy").chmod(0o644)
-    restored(tmp_path / "copy", history, tmp_path)
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    restored(tmp_path / "copy", sqlite_store, tmp_path)
+    assert stat.S_IMODE(sqlite_file.stat().st_mode) == 0o600
     (tmp_path / "copy").write_bytes(b"SQLite format 3\x00" + b"\x55" * 9000)
     with pytest.raises(StoreDamagedError):
-        restored(tmp_path / "copy", history, tmp_path)
+        restored(tmp_path / "copy", sqlite_store, tmp_path)
     assert not [*tmp_path.glob(".*")]
 
 
-def test_the_only_token_is_kept(history, tmp_path):
-    history.back_up(tmp_path / "copy")
-    token, _ = history.tokens.issue("new", ["admin"], now=1.0)
-    restored(tmp_path / "copy", history, tmp_path)
-    assert history.tokens.read_all() == [token]
+def test_the_only_token_is_kept(sqlite_store, tmp_path):
+    sqlite_store.back_up(tmp_path / "copy")
+    token, _ = sqlite_store.tokens.issue("new", ["admin"], now=1.0)
+    restored(tmp_path / "copy", sqlite_store, tmp_path)
+    assert sqlite_store.tokens.read_all() == [token]
 
 
-def test_a_restored_history_gives_no_place_out_twice(history, tmp_path):
-    history.write([reported(a_run("1"))])
-    history.back_up(tmp_path / "copy")
-    history.write([reported(a_run("2"), a_run("3"))])
-    reader = history.reader()
+def test_a_restored_history_gives_no_place_out_twice(sqlite_store, tmp_path):
+    sqlite_store.write([reported(a_run("1"))])
+    sqlite_store.back_up(tmp_path / "copy")
+    sqlite_store.write([reported(a_run("2"), a_run("3"))])
+    reader = sqlite_store.reader()
     assert len(read_all(reader)) == 3
     place = reader._seq
     reader.close()
-    restored(tmp_path / "copy", history, tmp_path)
-    assert runs_of(history) == ["1"]
-    history.write([reported(a_run("4"))])
-    behind = history._database.follow(place)
+    restored(tmp_path / "copy", sqlite_store, tmp_path)
+    assert runs_of(sqlite_store) == ["1"]
+    sqlite_store.write([reported(a_run("4"))])
+    behind = sqlite_store._database.follow(place)
     assert [run.submission.job_id for run in read_all(behind)] == ["4"]
     behind.close()
 
 
-def test_what_was_there_before_is_kept(history, tmp_path, opening):
-    history.back_up(tmp_path / "copy")
-    history.write([reported(a_run("1"))])
-    aside = restored(tmp_path / "copy", history, tmp_path)
-    assert history.past_runs.count() == 0
+def test_what_was_there_before_is_kept(sqlite_store, tmp_path, opening):
+    sqlite_store.back_up(tmp_path / "copy")
+    sqlite_store.write([reported(a_run("1"))])
+    aside = restored(tmp_path / "copy", sqlite_store, tmp_path)
+    assert sqlite_store.past_runs.count() == 0
     before = opening(f"sqlite:///{aside}")
     assert before.past_runs.count() == 1
 
 
-def test_a_revoked_token_stays_revoked(history, tmp_path):
-    token, _ = history.tokens.issue("leaked", ["admin"], now=1.0)
-    history.back_up(tmp_path / "copy")
-    history.tokens.revoke(token.token_id, now=2.0)
-    later, _ = history.tokens.issue("new", ["predict"], now=3.0)
-    restored(tmp_path / "copy", history, tmp_path)
-    found = {each.token_id: each.revoked_at for each in history.tokens.read_all()}
+def test_a_revoked_token_stays_revoked(sqlite_store, tmp_path):
+    token, _ = sqlite_store.tokens.issue("leaked", ["admin"], now=1.0)
+    sqlite_store.back_up(tmp_path / "copy")
+    sqlite_store.tokens.revoke(token.token_id, now=2.0)
+    later, _ = sqlite_store.tokens.issue("new", ["predict"], now=3.0)
+    restored(tmp_path / "copy", sqlite_store, tmp_path)
+    found = {each.token_id: each.revoked_at for each in sqlite_store.tokens.read_all()}
     assert found == {token.token_id: 2.0, later.token_id: None}
 
 
-def test_a_history_in_use_is_not_replaced(history, sqlite_url, tmp_path):
-    history.back_up(tmp_path / "copy")
+def test_a_history_in_use_is_not_replaced(sqlite_store, sqlite_url, tmp_path):
+    sqlite_store.back_up(tmp_path / "copy")
     with InProcess(sqlite_url) as service:
         with pytest.raises(StoreUnavailableError, match="stop the service first"):
-            restored(tmp_path / "copy", history, tmp_path)
+            restored(tmp_path / "copy", sqlite_store, tmp_path)
         assert service.complete(run_of("1"))["accepted"] == 1
-    assert runs_of(history) == ["1"]
+    assert runs_of(sqlite_store) == ["1"]
 
 
-def test_a_damaged_history_is_replaced_by_its_backup(history, file, tmp_path):
-    history.write([reported(*(a_run(str(n)) for n in range(2000)))])
-    history.back_up(tmp_path / "copy")
-    history.close()
-    junk = bytearray(file.read_bytes())
+def test_a_damaged_history_is_replaced_by_its_backup(sqlite_store, sqlite_file, tmp_path):
+    sqlite_store.write([reported(*(a_run(str(n)) for n in range(2000)))])
+    sqlite_store.back_up(tmp_path / "copy")
+    sqlite_store.close()
+    junk = bytearray(sqlite_file.read_bytes())
     junk[8192:40960] = b"\x55" * (40960 - 8192)
-    file.write_bytes(junk)
+    sqlite_file.write_bytes(junk)
     with pytest.raises(StoreDamagedError, match="is damaged"):
-        history.check_whole()
-    restored(tmp_path / "copy", history, tmp_path)
-    history.check_whole()
-    assert history.past_runs.count() == 2000
+        sqlite_store.check_whole()
+    restored(tmp_path / "copy", sqlite_store, tmp_path)
+    sqlite_store.check_whole()
+    assert sqlite_store.past_runs.count() == 2000
 
 
-def test_a_damaged_backup_replaces_nothing(history, tmp_path):
-    history.write([reported(a_run("1"))])
+def test_a_damaged_backup_replaces_nothing(sqlite_store, tmp_path):
+    sqlite_store.write([reported(a_run("1"))])
     (tmp_path / "copy").write_bytes(b"SQLite format 3\x00" + b"\x55" * 9000)
     with pytest.raises(StoreDamagedError):
-        restored(tmp_path / "copy", history, tmp_path)
-    assert runs_of(history) == ["1"]
+        restored(tmp_path / "copy", sqlite_store, tmp_path)
+    assert runs_of(sqlite_store) == ["1"]
 
 
-def test_the_commands_back_up_and_restore(walltimed, sqlite_url, history, tmp_path):
-    history.write([reported(a_run("1"))])
+def test_the_commands_back_up_and_restore(walltimed, sqlite_url, sqlite_store, tmp_path):
+    sqlite_store.write([reported(a_run("1"))])
     copy = tmp_path / "b.sqlite3"
     code, said, _ = walltimed("db", "backup", copy, "-d", sqlite_url)
     assert (code, "holds the history" in said) == (0, True)
-    history.write([reported(a_run("2"))])
-    history.close()
+    sqlite_store.write([reported(a_run("2"))])
+    sqlite_store.close()
     code, said, _ = walltimed("db", "restore", copy, "-d", sqlite_url)
     assert code == 0
     assert "holds 1 runs again" in said
@@ -236,46 +225,48 @@ def made_on_a_full_disk(copy: Path) -> None:
         (made_on_a_full_disk, "copy holds no history"),
     ],
 )
-def test_what_is_no_history_of_this_release_replaces_nothing(history, tmp_path, spoil, told):
-    history.write([reported(a_run("1"))])
-    history.back_up(tmp_path / "copy")
+def test_what_is_no_history_of_this_release_replaces_nothing(sqlite_store, tmp_path, spoil, told):
+    sqlite_store.write([reported(a_run("1"))])
+    sqlite_store.back_up(tmp_path / "copy")
     spoil(tmp_path / "copy")
     with pytest.raises(StoreError, match=told):
-        restored(tmp_path / "copy", history, tmp_path)
-    assert runs_of(history) == ["1"]
+        restored(tmp_path / "copy", sqlite_store, tmp_path)
+    assert runs_of(sqlite_store) == ["1"]
     assert not [*tmp_path.glob(".*"), *tmp_path.glob("aside*")]
 
 
 def test_a_log_that_a_lost_history_has_left_behind_is_not_written_into_the_restored_one(
-    history, file, tmp_path
+    sqlite_store, sqlite_file, tmp_path
 ):
-    history.write([reported(a_run("1"))])
-    history.back_up(tmp_path / "copy")
-    history.write([reported(a_run("2"))])
-    log = file.with_name(f"{file.name}-wal")
+    sqlite_store.write([reported(a_run("1"))])
+    sqlite_store.back_up(tmp_path / "copy")
+    sqlite_store.write([reported(a_run("2"))])
+    log = sqlite_file.with_name(f"{sqlite_file.name}-wal")
     left = log.read_bytes()
-    history.close()
-    file.unlink()
+    sqlite_store.close()
+    sqlite_file.unlink()
     log.write_bytes(left)
-    aside = restored(tmp_path / "copy", history, tmp_path)
-    assert runs_of(history) == ["1"]
+    aside = restored(tmp_path / "copy", sqlite_store, tmp_path)
+    assert runs_of(sqlite_store) == ["1"]
     assert aside.with_name("aside-wal").read_bytes() == left
 
 
 def test_what_root_restores_belongs_to_the_service_as_its_directory_does(
-    history, file, tmp_path, monkeypatch
+    sqlite_store, sqlite_file, tmp_path, monkeypatch
 ):
-    history.back_up(tmp_path / "copy")
-    history.close()
-    file.unlink()
+    sqlite_store.back_up(tmp_path / "copy")
+    sqlite_store.close()
+    sqlite_file.unlink()
     given = {}
     monkeypatch.setattr(os, "chown", lambda path, user, _: given.update({Path(path).name: user}))
-    restored(tmp_path / "copy", history, tmp_path)
-    assert given == {f".{file.name}.unfinished": tmp_path.stat().st_uid}
+    restored(tmp_path / "copy", sqlite_store, tmp_path)
+    assert given == {f".{sqlite_file.name}.unfinished": tmp_path.stat().st_uid}
 
 
-def test_nobody_else_can_read_a_history_while_it_is_being_restored(history, tmp_path, monkeypatch):
-    history.back_up(tmp_path / "copy")
+def test_nobody_else_can_read_a_history_while_it_is_being_restored(
+    sqlite_store, tmp_path, monkeypatch
+):
+    sqlite_store.back_up(tmp_path / "copy")
     modes = []
 
     def watched(source, target):
@@ -284,5 +275,5 @@ def test_nobody_else_can_read_a_history_while_it_is_being_restored(history, tmp_
 
     copyfile = shutil.copyfile
     monkeypatch.setattr(shutil, "copyfile", watched)
-    restored(tmp_path / "copy", history, tmp_path)
+    restored(tmp_path / "copy", sqlite_store, tmp_path)
     assert modes == [0o600]

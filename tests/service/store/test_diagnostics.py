@@ -78,14 +78,6 @@ def test_a_job_that_was_requeued_is_not_taken_for_two_zones(store):
     assert signs(store).twice is None
 
 
-def test_runs_of_another_zone_than_their_predictions_are_noticed(store):
-    asked = [recent(str(job), ago=DAY + 700 * job, application="a") for job in range(4)]
-    ended = [recent(str(job), ago=DAY + 700 * job - 3600, application="a") for job in range(4)]
-    store.write([], [predicted(f"p{place}", run) for place, run in enumerate(asked)])
-    store.write([reported(*ended)])
-    assert signs(store).moved == Shift(seconds=3600, jobs=4)
-
-
 def test_jobs_that_come_every_quarter_of_an_hour_are_not_taken_for_another_zone(store):
     past = [recent(f"r{job}", ago=DAY + 900 * job, application="a") for job in range(20)]
     asked = [recent(f"p{job}", ago=DAY - 900 * job, application="a") for job in range(1, 5)]

@@ -28,16 +28,6 @@ def on_connect(store, *pragmas: str) -> None:
             connection.execute(pragma)
 
 
-@pytest.fixture
-def sqlite_store(sqlite_url, opening):
-    return opening(sqlite_url)
-
-
-@pytest.fixture
-def sqlite_file(sqlite_url) -> Path:
-    return Path(make_url(sqlite_url).database)
-
-
 def many(count: int = 5000):
     return reported(*(a_run(str(job), application="x" * 100) for job in range(count)))
 

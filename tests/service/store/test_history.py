@@ -47,17 +47,6 @@ def test_a_completion_is_read_back_as_it_was(store):
     assert log_of(store) == [run]
 
 
-def test_what_is_unknown_stays_unknown(store):
-    run = Completion(
-        submission=Submission(job_id="1", requested_walltime=60.0, submit_time=0.0),
-        start_time=1.0,
-        end_time=2.0,
-        runtime=1.0,
-    )
-    store.write([reported(run)])
-    assert log_of(store) == [run]
-
-
 def test_a_completion_sent_twice_counts_once(store):
     assert store.write([reported(a_run("1"))]) == [Ingested(accepted=1, duplicates=0)]
     assert store.write([reported(a_run("1"))]) == [Ingested(accepted=0, duplicates=1)]
@@ -79,11 +68,6 @@ def test_a_run_that_comes_twice_in_one_transaction_is_counted_for_the_group_that
         Ingested(accepted=0, duplicates=1),
     ]
     assert store.past_runs.count() == 3
-
-
-def test_the_same_report_twice_in_a_group_counts_once(store):
-    report = reported(a_run("1"))
-    assert store.write([report * 3]) == [Ingested(accepted=1, duplicates=2)]
 
 
 def test_groups_that_are_partly_known_are_counted_exactly(store):

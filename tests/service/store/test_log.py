@@ -19,18 +19,9 @@ def jobs(runs) -> list[str]:
 
 
 @pytest.fixture
-def reader(store):
-    opened = store.reader()
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def elsewhere(store_url):
+def elsewhere(store_url, opening):
     """The same database as another process sees it."""
-    opened = open_store(store_url)
-    yield opened
-    opened.close()
+    return opening(store_url)
 
 
 def test_a_reader_sees_what_was_written_before_and_after_it_was_made(store):
@@ -131,7 +122,7 @@ def test_a_notification_wakes_a_reader_without_anybody_asking(postgres_url, monk
     reader.refresh()
     for job in "123":
         elsewhere.write([reported(a_run(job))])
-        _until(reader.has_news)
+        eventually(reader.has_news)
         assert jobs(reader.read(10)) == [job]
     for opened in (reader, store, elsewhere):
         opened.close()
@@ -233,13 +224,6 @@ def _append(connection: psycopg.Connection, seq: int, run) -> None:
         f"INSERT INTO completions (seq, {', '.join(COMPLETION)}) VALUES ({marks})",
         (seq, *completion_row(run)),
     )
-
-
-def _until(condition) -> None:
-    """Wait for another thread; the test's own time limit ends it."""
-    pause = threading.Event()
-    while not condition():
-        pause.wait(0.002)
 
 
 def test_a_server_that_takes_no_connection_is_told_without_anybody_asking():

@@ -17,13 +17,6 @@ DAY = scores.DAY_SECONDS
 RUN = a_run("7", runtime=600.0, application="lammps", queue="batch")
 
 
-@pytest.fixture
-def reader(store):
-    opened = store.reader()
-    yield opened
-    opened.close()
-
-
 def scored(store, cluster: str = "default") -> int:
     return sum(score.jobs for score in store.scores.of_methods(cluster))
 

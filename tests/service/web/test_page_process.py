@@ -5,7 +5,6 @@ import os
 import shutil
 
 import pytest
-from running_service import eventually
 
 from service.auth import EVERYBODY
 from service.errors import PagesBusyError, PageTooLongError
@@ -49,30 +48,10 @@ def test_an_error_of_the_process_is_told_as_it_is(process):
         asyncio.run(process.run(int, "nine"))
 
 
-def test_a_page_is_made_all_the_same_if_the_process_was_killed(process):
-    async def after_a_death() -> tuple[int, bytes]:
-        victim = await process.run(os.getpid)
-        os.kill(victim, 9)
-        return victim, await process.make(*ROUNDS)
-
-    victim, page = asyncio.run(after_a_death())
-    assert page.startswith(b"<!doctype html>")
-    assert asyncio.run(process.run(os.getpid)) != victim
-
-
 def test_more_pages_than_can_wait_are_refused(process, monkeypatch):
     monkeypatch.setattr(process, "waiting", MOST_WAITING)
     with pytest.raises(PagesBusyError, match="100 pages are being made already"):
         asyncio.run(process.make(*ROUNDS))
-
-
-def test_no_process_is_there_before_a_page_is_asked_for_or_after_its_end(settings):
-    process = PageProcess(settings)
-    assert not process._children
-    process.start()
-    (child,) = process._children
-    process.close()
-    eventually(lambda: child.exitcode == -9, seconds=30)
 
 
 def test_a_process_that_dies_of_each_page_is_told_in_a_sentence(settings):

@@ -68,15 +68,7 @@ def test_in_shadow_only_the_methods_of_the_setting_are_asked_and_auto_is_whom_it
 
 def test_predictions_never_gather_faster_than_they_are_recorded():
     """Every connection may ask in every turn of the event loop, for hours."""
-    metrics = Metrics()
-    job = Submission(requested_walltime=60.0, submit_time=0.0)
-    answered = AnsweredPrediction(
-        state=LiveState(Settings(), metrics).of("default"),
-        submission=job,
-        question=USUAL,
-        prediction=request_of(job, method="max-usage", basis=COLD_START),
-        prediction_id="p",
-    )
+    answered = answered_by("max-usage")
 
     async def still_waiting():
         recorded = []

@@ -70,6 +70,7 @@ def test_a_forecast_is_made_again_if_the_process_died_of_another(process):
 
 def test_the_end_of_the_service_does_not_wait_for_a_process_that_prepares():
     process = ForecastProcess(60.0, prepare=partial(time.sleep, 300))
+    assert not process._children, "it starts with the first call"
     process.start()
     (child,) = process._children
     process.close()
