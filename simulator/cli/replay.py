@@ -23,7 +23,6 @@ from simulator.cli.console import (
     progress_bar,
 )
 from simulator.cli.options import (
-    LISTED,
     AsJson,
     Limit,
     MalformedLines,
@@ -34,6 +33,7 @@ from simulator.cli.options import (
     ServiceUrl,
     TraceFile,
     Wide,
+    numbers_of,
 )
 from simulator.cli.players import opened
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from simulator.replay.trace_replay import Replay
     from simulator.reports.method_summary import MethodSummary
     from simulator.studies.tang.percentile_schemes import Swept
+    from simulator.traces.trace import Reject
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class PlayedLog:
     name: str
     runs: "Sequence[Completion]"
     left_out: dict[str, int]
-    rejected: list[dict[str, str | int]]
+    rejected: "Sequence[Reject]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,25 +80,23 @@ class ReplayResult:
         from simulator.reports.words import counted
         from simulator.traces.cleaning import in_words
 
-        log, rejected = self.log, self.log.rejected
+        log = self.log
         facts = {
             "trace": log.name,
             "played": f"{counted(len(log.runs), 'job')}, {self.way}, {self.played.seconds:,.1f} s",
             "left out": in_words(log.left_out) or "nothing",
         }
-        if rejected:
-            lines = ", ".join(str(reject["line"]) for reject in rejected[:LISTED])
-            more = " and more; --json lists them all" if len(rejected) > LISTED else ""
-            facts["malformed lines"] = f"{len(rejected):,}: {lines}{more}"
+        if log.rejected:
+            facts["malformed lines"] = numbers_of(log.rejected)
         return facts
 
     def show(self, *, wide: bool) -> None:
         """Print the facts and the tables; ``wide`` has all columns, in seconds."""
         from simulator.reports.method_summary import summary_table
+        from simulator.reports.page import lines_of
 
-        facts = "".join(f"{name}: {fact}\n" for name, fact in self.facts.items())
         table = summary_table(self.summaries, wide=wide)
-        print_tables(f"{facts}\n{table}", wide=wide, end="\n")
+        print_tables(f"{lines_of(self.facts)}\n{table}", wide=wide, end="\n")
         if self.swept:  # else no study is loaded, which needs extras
             from simulator.studies.tang.percentile_schemes import sweep_table
 
@@ -233,13 +232,13 @@ def read_log(
     from simulator.traces.completions import completions
     from simulator.traces.swf import read_swf
 
-    trace = read_swf(file, on_error="raise" if on_error is OnError.REFUSE else "skip")
+    trace = read_swf(file, on_error=on_error.of_reader)
     cleaned, removed = clean(trace, (*REPLAY_RULES, *further_rules))
     log = PlayedLog(
         name=Path(file).name if file != "-" else "standard input",
         runs=list(completions(cleaned.select(slice(limit)), cluster=cluster)),
         left_out={rule: jobs for rule, jobs in removed.items() if jobs},
-        rejected=[{"line": reject.line, "reason": reject.reason} for reject in trace.rejects],
+        rejected=trace.rejects,
     )
     if not log.runs:
         raise NoJobError(log.name, "played", removed)

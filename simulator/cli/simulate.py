@@ -32,7 +32,6 @@ from simulator.cli.options import (
     CORRECTIONS,
     ESTIMATES,
     EVENTS,
-    LISTED,
     METHODS,
     ORDERS,
     OVERRUNS,
@@ -53,6 +52,7 @@ from simulator.cli.options import (
     TraceFile,
     Wide,
     choice,
+    numbers_of,
     one_of,
 )
 from simulator.cli.players import opened
@@ -191,6 +191,7 @@ def simulate(
     """
     need("matplotlib", for_=report)
     from simulator.reports.comparison import Shaking, tables
+    from simulator.reports.page import lines_of
     from simulator.scheduling.estimates import FILE, predictions_of
     from simulator.scheduling.schedule_file import write_csv, write_result
     from simulator.scheduling.workload import first_jobs, prepare, with_requests
@@ -227,7 +228,7 @@ def simulate(
     )
     if output and (len(combinations) > 1 or shake):
         raise CommandError("--output takes one policy and one source of estimates.", ExitCode.USAGE)
-    log = read_swf(trace, on_error="raise" if on_error is OnError.REFUSE else "skip")
+    log = read_swf(trace, on_error=on_error.of_reader)
     log = first_jobs(log, limit, processors=processors)
     if requests:
         log = with_requests(log, predictions_of(requests))
@@ -252,9 +253,8 @@ def simulate(
     if as_json:
         print_json(as_data(log, workload, outcomes))
     elif output != STANDARD_OUTPUT:
-        facts = facts_of(log, workload, outcomes)
-        listed = "".join(f"{name}: {fact}\n" for name, fact in facts.items())
-        print_tables(f"{listed}\n{tables(outcomes, wide=wide)}", wide=wide)
+        facts = lines_of(facts_of(log, workload, outcomes))
+        print_tables(f"{facts}\n{tables(outcomes, wide=wide)}", wide=wide)
     if log.rejects:
         raise typer.Exit(ExitCode.PARTIAL)
 
@@ -425,8 +425,7 @@ def facts_of(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") 
     facts = {name: "; or ".join(texts) for name, texts in cards.items()}
     facts["Jobs"] = f"{len(workload):,}; {workload.treated()}"
     if log.rejects:
-        lines = ", ".join(str(reject.line) for reject in log.rejects[:LISTED])
-        facts["Malformed lines"] = f"{len(log.rejects):,}: {lines}"
+        facts["Malformed lines"] = numbers_of(log.rejects)
     return facts
 
 
@@ -439,6 +438,6 @@ def as_data(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -
         "changed": {
             rule.partition(" ")[0]: jobs for rule, jobs in workload.counts.items() if "(" in rule
         },
-        "rejected": [{"line": each.line, "reason": each.reason} for each in log.rejects],
+        "rejected": log.rejects,
         "simulations": [each.as_record() for each in outcomes],
     }

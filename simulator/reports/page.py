@@ -1,9 +1,14 @@
 """HTML pages for reports: a title, facts, and sections with tables and pictures."""
 
-from base64 import b64encode
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from simulator.traces.files import write_whole
 
 _PAGE = """\
 <!doctype html>
@@ -27,6 +32,39 @@ _PAGE = """\
 {sections}
 </html>
 """
+
+
+def lines_of(facts: Mapping[str, str]) -> str:
+    """Return facts as lines of text."""
+    return "".join(f"{name}: {fact}\n" for name, fact in facts.items())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportFiles:
+    """The files of a report.
+
+    Attributes:
+        title: of all files.
+        facts: about the report, by name.
+        text: the tables.
+        sections: of the page.
+        data: for ``report.json``; None: there is no such file.
+    """
+
+    title: str
+    facts: Mapping[str, str]
+    text: str
+    sections: Iterable[str]
+    data: Mapping[str, Any] | None = None
+
+    def write(self, directory: Path) -> None:
+        """Write ``index.html``, ``table.txt`` and, with data, ``report.json``."""
+        text = f"{self.title}\n{lines_of(self.facts)}\n{self.text}"
+        write_whole(directory / "table.txt", text)
+        if self.data is not None:
+            document = msgspec.json.encode({"title": self.title, **self.data})
+            write_whole(directory / "report.json", msgspec.json.format(document, indent=2) + b"\n")
+        write_whole(directory / "index.html", page(self.title, self.facts, self.sections))
 
 
 def page(title: str, facts: Mapping[str, str], sections: Iterable[str]) -> str:
@@ -57,11 +95,8 @@ def note(text: str) -> str:
     return f'<p class="note">{escape(text)}</p>'
 
 
-def picture(title: str, path: Path, explanation: str, *, embedded: bool = False) -> str:
-    """A section with a picture beside or inside the page; empty if the picture was not drawn."""
+def picture(title: str, path: Path, explanation: str) -> str:
+    """A section with a picture beside the page; empty if the picture was not drawn."""
     if not path.exists():
         return ""
-    source = path.name
-    if embedded:
-        source = f"data:image/png;base64,{b64encode(path.read_bytes()).decode()}"
-    return section(title, f'<img src="{source}" alt="{escape(title)}">\n{note(explanation)}')
+    return section(title, f'<img src="{path.name}" alt="{escape(title)}">\n{note(explanation)}')

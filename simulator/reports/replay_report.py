@@ -4,13 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from simulator.replay.trace_replay import Replay
 from simulator.reports import replay_pictures
 from simulator.reports.method_summary import summarise, summary_table
-from simulator.reports.page import page, picture, preformatted, section
-from simulator.traces.files import write_whole
+from simulator.reports.page import ReportFiles, picture, preformatted, section
 
 DISTRIBUTIONS = "distributions.png"
 ERRORS_PER_USER = "errors-per-user.png"
@@ -36,13 +33,7 @@ def write_report(
     directory.mkdir(parents=True, exist_ok=True)
     replay_pictures.distributions(played, directory / DISTRIBUTIONS)
     replay_pictures.errors_per_user(played, directory / ERRORS_PER_USER)
-    title = f"Replay of {facts['trace']}"
     methods = summary_table(summarise(played))
-    listed = "".join(f"{name}: {fact}\n" for name, fact in facts.items())
-    parts = [f"{title}\n{listed}", methods, *([schemes] if schemes else [])]
-    document = msgspec.json.format(msgspec.json.encode({"title": title, **data}), indent=2)
-    write_whole(directory / "table.txt", "\n".join(parts))
-    write_whole(directory / "report.json", document + b"\n")
     sections = [
         section("Methods", preformatted(methods)),
         picture(
@@ -59,4 +50,11 @@ def write_report(
         ),
         *([section("Schemes", preformatted(schemes))] if schemes else []),
     ]
-    write_whole(directory / "index.html", page(title, facts, sections))
+    files = ReportFiles(
+        title=f"Replay of {facts['trace']}",
+        facts=facts,
+        text=f"{methods}\n{schemes}" if schemes else methods,
+        sections=sections,
+        data=data,
+    )
+    files.write(directory)

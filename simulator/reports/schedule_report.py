@@ -2,14 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from simulator.reports import schedule_pictures
 from simulator.reports.comparison import Outcome, tables
-from simulator.reports.page import note, page, picture, preformatted, section
-from simulator.traces.files import write_whole
+from simulator.reports.page import ReportFiles, note, picture, preformatted, section
 
 
 class Drawn(NamedTuple):
@@ -60,15 +57,7 @@ def write_report(
     for name, drawn in PICTURES.items():
         drawn.draw(outcomes, directory / name)
     text = tables(outcomes)
-    listed = "".join(f"{name}: {fact}\n" for name, fact in facts.items())
-    write_whole(directory / "table.txt", f"{title}\n{listed}\n{text}")
-    document: dict[str, Any] = {
-        "title": title,
-        "facts": facts,
-        "simulations": [each.as_record() for each in outcomes],
-    }
-    encoded = msgspec.json.format(msgspec.json.encode(document), indent=2)
-    write_whole(directory / "report.json", encoded + b"\n")
+    data = {"facts": facts, "simulations": [each.as_record() for each in outcomes]}
     sections = [
         section("Schedules", preformatted(text)),
         *(
@@ -77,4 +66,5 @@ def write_report(
         ),
         note("The rules of these simulations are listed above; docs/simulator.md defines them."),
     ]
-    write_whole(directory / "index.html", page(title, facts, sections))
+    files = ReportFiles(title=title, facts=facts, text=text, sections=sections, data=data)
+    files.write(directory)

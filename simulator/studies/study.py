@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 from predictors.jobs import Completion
 from simulator.reports.exhibit import Exhibit
-from simulator.reports.page import page, preformatted, section
+from simulator.reports.page import ReportFiles, preformatted, section
 from simulator.scheduling.processes import in_order
 from simulator.scheduling.workload import Workload, first_jobs, prepare
 from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
 from simulator.traces.completions import completions
-from simulator.traces.files import write_whole
 from simulator.traces.swf import read_header, read_swf
 from simulator.traces.trace import Trace, size_of_machine
 
@@ -149,9 +148,8 @@ class Study:
     def write(self, directory: Path, title: str, text: str, played: Played) -> None:
         """Write ``table.txt`` with ``text``, the pictures, and both as ``index.html``."""
         directory.mkdir(parents=True, exist_ok=True)
-        write_whole(directory / "table.txt", f"{title}\n\n{text}")
         sections = [section("Tables", preformatted(text)), *self.pictures(directory, played)]
-        write_whole(directory / "index.html", page(title, {}, sections))
+        ReportFiles(title=title, facts={}, text=text, sections=sections).write(directory)
 
 
 def play_all(study: Study, parts: Sequence[Any], executor: Executor) -> Iterator[tuple[Any, Any]]:

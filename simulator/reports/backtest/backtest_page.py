@@ -190,7 +190,7 @@ def _columns(tested: Backtest) -> str:
     longest = _longest(tested.today)
     rows: Mapping[str, tuple[Callable[[Sequence[Play]], float], Callable[[float], str]]] = {
         "mean wait": (gains.mean_wait, partial(duration, beside=wait)),
-        "bounded slowdown": (_slowdown, _two_digits),
+        "bounded slowdown": (gains.mean_slowdown, _two_digits),
         "longest wait": (_longest, partial(duration, beside=longest)),
     }
     changes_of_rows = {"mean wait": tested.wait_gain, "bounded slowdown": tested.slowdown_gain}
@@ -205,10 +205,6 @@ def _columns(tested: Backtest) -> str:
             ]
         lines.append(f"<tr><td>{label}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     return _table("", heads, lines)
-
-
-def _slowdown(plays: Sequence[Play]) -> float:
-    return gains.of(plays, lambda play: play.bounded_slowdown).mean
 
 
 def _longest(plays: Sequence[Play]) -> float:
@@ -288,7 +284,7 @@ def _method_row(tested: Backtest, name: str) -> str:
     cells = [
         duration(gains.mean_wait(plays), beside=gains.mean_wait(tested.today)),
         "" if name == REQUESTED else _change(tested.wait_gain(name)),
-        _two_digits(gains.of(plays, lambda play: play.bounded_slowdown).mean),
+        _two_digits(gains.mean_slowdown(plays)),
         "" if name == REQUESTED else _change(tested.slowdown_gain(name)),
         duration(first.p90_wait, beside=tested.today[0].p90_wait),
         duration(first.longest_wait, beside=tested.today[0].longest_wait),

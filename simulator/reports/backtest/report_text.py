@@ -43,7 +43,7 @@ def _row(tested: Backtest, name: str) -> tuple[str, ...]:
         f"{name[:24]}{mark}",
         duration(gains.mean_wait(plays), beside=gains.mean_wait(today)),
         _range(tested.wait_gain(name), name),
-        f"{gains.of(plays, lambda play: play.bounded_slowdown).mean:,.1f}",
+        f"{gains.mean_slowdown(plays):,.1f}",
         _range(tested.slowdown_gain(name), name),
         "" if name in {REQUESTED, BY_REQUEST} else share(plays[0].underestimation_rate),
     )

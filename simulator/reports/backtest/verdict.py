@@ -47,13 +47,11 @@ class Judged(NamedTuple):
         verdict: one of ``HEADLINES``.
         sentence: why, in one sentence.
         details: the figures behind it, and what limits them.
-        harm: whether a bound on harm is exceeded.
     """
 
     verdict: BacktestVerdict
     sentence: str
     details: str = ""
-    harm: bool = False
 
     @property
     def reason(self) -> str:
@@ -116,11 +114,6 @@ class Backtest:
     def repetitions(self) -> int:
         """Number of plays with each source of estimates."""
         return len(self.today)
-
-    @property
-    def by_request(self) -> Sequence[Play]:
-        """Plays by requests, the queue ordered by them."""
-        return self.plays[BY_REQUEST]
 
     @property
     def weeks(self) -> int:
@@ -243,13 +236,13 @@ def _limited(tested: Backtest, judged: Judged) -> Judged:
     reasons = tested.harm.reasons
     if reasons and judged.verdict in {"turn-on", "observe"}:
         sentence = f"{judged.sentence} But {listed(reasons)}."
-        judged = Judged("observe", sentence, judged.details, harm=True)
+        judged = Judged("observe", sentence, judged.details)
     if not tested.special:
         return judged
     careful: BacktestVerdict = "observe" if judged.verdict == "turn-on" else judged.verdict
     first, *others = (each.sentence for each in tested.special)
     details = " ".join([*others, judged.sentence, judged.details])
-    return Judged(careful, first, details, judged.harm)
+    return Judged(careful, first, details)
 
 
 def _of_gains(
