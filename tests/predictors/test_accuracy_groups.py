@@ -4,10 +4,9 @@ from math import inf, nan
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import HOUR, ended
 
 from predictors.accuracy_groups import CEILING, GROUPS, Accuracies, aged_priority, group_of
-
-HOUR = 3600
 
 
 def recursion(initial, waiting_seconds, requested_walltime):
@@ -48,21 +47,21 @@ def test_the_intervals_of_the_groups_cover_0_to_1_without_gaps():
     assert [group.upper for group in GROUPS[:-1]] == [group.lower for group in GROUPS[1:]]
 
 
-def test_accuracy_is_the_mean_usage_of_the_last_ten_jobs(ended):
+def test_accuracy_is_the_mean_usage_of_the_last_ten_jobs():
     accuracies = Accuracies()
     accuracies.observe(ended(end=1, runtime=3600))
     for end in range(2, 12):
         accuracies.observe(ended(end=end, runtime=1080))
-    ann = accuracies.of("ann")
+    ada = accuracies.of("ada")
     # Ten times 0.3 is exactly the lower end of g6, though added up naively it is less.
-    assert (ann.accuracy, ann.jobs, ann.group, ann.priority) == (0.3, 10, "g6", 35)
-    assert accuracies.of("ann", at=1).accuracy == 1
-    assert accuracies.of("ann", at=0) is None
+    assert (ada.accuracy, ada.jobs, ada.group, ada.priority) == (0.3, 10, "g6", 35)
+    assert accuracies.of("ada", at=1).accuracy == 1
+    assert accuracies.of("ada", at=0) is None
     assert accuracies.of("bob") is None
     assert accuracies.of(None) is None
 
 
-def test_groups_count_users_and_the_jobs_they_are_judged_by(ended):
+def test_groups_count_users_and_the_jobs_they_are_judged_by():
     accuracies = Accuracies()
     for end in range(12):
         accuracies.observe(ended(end=end, runtime=3600))
@@ -76,7 +75,7 @@ def test_groups_count_users_and_the_jobs_they_are_judged_by(ended):
     assert sum(share.users for share in shares.values()) == 2
 
 
-def test_a_user_who_moves_leaves_the_old_group(ended):
+def test_a_user_who_moves_leaves_the_old_group():
     accuracies = Accuracies()
     accuracies.observe(ended(end=1, runtime=3600))
     accuracies.observe(ended(end=2, runtime=0))

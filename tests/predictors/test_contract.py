@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from runs import ended, taught
 
 from predictors.base import (
     DEFAULT_METHOD,
@@ -91,10 +92,7 @@ def said(predictor: Predictor, submission: Submission) -> tuple:
 
 def fold(case: tuple[str, dict], log: list[Completion]) -> Predictor:
     name, parameters = case
-    predictor = create(name, **parameters)
-    for completion in log:
-        predictor.observe(completion)
-    return predictor
+    return taught(create(name, **parameters), log)
 
 
 @every_predictor
@@ -207,19 +205,13 @@ def long_log(seed: int) -> list[Completion]:
         request = random.choice((600.0, 3600.0, 86400.0))
         runtime = request * random.choice((0.0, 0.2, 0.5, 0.9, 1.2))
         end = (number + random.randrange(-30, 30)) * DAY / 2
-        submission = Submission(
-            requested_walltime=request,
-            submit_time=end - runtime,
-            user=random.choice(("ann", "ann", "bob", None)),
-            project=random.choice(("x", "x", "y", None)),
-            application=random.choice(("a.out", "b.out")),
-            requested_processors=random.choice((1, 64, None)),
-        )
-        log.append(
-            Completion(
-                submission=submission, start_time=end - runtime, end_time=end, runtime=runtime
-            )
-        )
+        known = {
+            "user": random.choice(("ann", "ann", "bob", None)),
+            "project": random.choice(("x", "x", "y", None)),
+            "application": random.choice(("a.out", "b.out")),
+            "requested_processors": random.choice((1, 64, None)),
+        }
+        log.append(ended(end, runtime, request=request, **known))
     return log
 
 

@@ -20,6 +20,13 @@ def ended(end: float, runtime: float, *, waited: float = 0.0, **known) -> Comple
     return Completion(submission=job, start_time=start, end_time=end, runtime=runtime)
 
 
+def taught(predictor, runs):
+    """Let a predictor observe runs; return it."""
+    for run in runs:
+        predictor.observe(run)
+    return predictor
+
+
 def a_run(job: str, *, start: float = 1_000.0, runtime: float = 600.0, **known) -> Completion:
     """A run of ``job`` that was submitted a minute before it started."""
     known.setdefault("submit_time", start - 60.0)

@@ -10,7 +10,7 @@ from distributions import Distribution
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from runs import ended, submission
+from runs import ended, submission, taught
 
 from predictors.answers import YOUNG
 from predictors.base import Question, UncertainPredictor
@@ -51,10 +51,7 @@ every_method = pytest.mark.parametrize("name", METHODS)
 
 @uncovered()
 def told(runs: list[Completion], name: str = "least-cost") -> UncertainPredictor:
-    method = create(name, **METHODS[name])
-    for run in runs:
-        method.observe(run)
-    return method
+    return taught(create(name, **METHODS[name]), runs)
 
 
 def asked(method: UncertainPredictor, submission: Submission) -> tuple:

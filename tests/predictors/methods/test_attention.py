@@ -8,7 +8,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import HOUR, ended, submission
+from runs import HOUR, ended, submission, taught
 
 from predictors.base import COLD_START, Question
 from predictors.distribution import NO_ROW
@@ -31,10 +31,7 @@ def only(kernel_share=0.0, tail_runs=0.0, **scores):
 
 
 def told(completions, weights, **parameters):
-    attention = Attention(weights=weights, **parameters)
-    for completion in completions:
-        attention.observe(completion)
-    return attention
+    return taught(Attention(weights=weights, **parameters), completions)
 
 
 def answer(completions, weights, job=None, **parameters):

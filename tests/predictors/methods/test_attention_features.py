@@ -7,7 +7,7 @@ from math import e, log, log1p
 
 import numpy as np
 import pytest
-from runs import HOUR, ended
+from runs import HOUR, ended, taught
 
 from predictors.jobs import Submission
 from predictors.methods import attention_decision, attention_features, attention_support
@@ -22,12 +22,13 @@ def submission(at=NOW, *, request=HOUR, user="ada", **known):
     return Submission(requested_walltime=request, submit_time=at, user=user, **known)
 
 
+def knowing(runs):
+    return taught(Attention(weights=NOTHING_LEARNED, history=1000), runs)
+
+
 def shown(runs, job=None):
     """Values, features by name, and context by name."""
-    attention = Attention(weights=NOTHING_LEARNED, history=1000)
-    for each in runs:
-        attention.observe(each)
-    features, values, context = attention.network_inputs(job or submission())
+    features, values, context = knowing(runs).network_inputs(job or submission())
     named = dict(zip(FEATURES, features.tolist(), strict=True))
     return values.tolist(), named, dict(zip(CONTEXT, context.tolist(), strict=True))
 
@@ -252,10 +253,7 @@ def test_context_of_a_user_by_hand():
 
 def numbered(runs, job=None):
     """The context by place."""
-    attention = Attention(weights=NOTHING_LEARNED, history=1000)
-    for each in runs:
-        attention.observe(each)
-    return attention.network_inputs(job or submission())[2].tolist()
+    return knowing(runs).network_inputs(job or submission())[2].tolist()
 
 
 def test_usage_on_the_cluster_is_that_of_all_users():
@@ -386,10 +384,7 @@ def test_the_shipped_weights_were_learned_with_these_numbers_of_runs():
 
 def rows_of(runs, job=None):
     """The runs that are atoms, by how many are newer, in the order of atoms."""
-    attention = Attention(weights=NOTHING_LEARNED, history=1000)
-    for each in runs:
-        attention.observe(each)
-    rows = attention.evidence(job or submission()).rows
+    rows = knowing(runs).evidence(job or submission()).rows
     newest = len(runs) - 1
     return sorted({newest - row for row in rows.tolist() if row >= 0})
 

@@ -7,7 +7,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import ended, submission
+from runs import ended, submission, taught
 
 from predictors.jobs import Completion, Submission
 from predictors.memory import job_table
@@ -24,10 +24,7 @@ TEMPLATES = [
 
 
 def told(completions, **parameters):
-    knn = Knn(**{"beta": 0.0} | parameters)
-    for one in completions:
-        knn.observe(one)
-    return knn
+    return taught(Knn(**{"beta": 0.0} | parameters), completions)
 
 
 def by_definition(completions, job, parameters):

@@ -6,7 +6,7 @@ import reference_distributions as reference
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import HOUR, ended, submission
+from runs import HOUR, ended, submission, taught
 
 from predictors.answers import CAUTIOUS_RATE
 from predictors.base import COLD_START, SHORTEST_ESTIMATE, Question
@@ -16,10 +16,7 @@ from predictors.methods.least_cost import LeastCost
 
 
 def told(completions, **parameters):
-    predictor = LeastCost(history=1000, **parameters)
-    for completion in completions:
-        predictor.observe(completion)
-    return predictor
+    return taught(LeastCost(history=1000, **parameters), completions)
 
 
 def answer(completions, job=None, **parameters):
