@@ -1,6 +1,7 @@
 """Small machines with few jobs, written down as people draw them."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 from reference_scheduler import Job
@@ -30,6 +31,21 @@ def synthetic(file, **parameters):
     """Write a log of users, applications and jobs; return the file."""
     write_swf(synthesise(SyntheticLog(**parameters)), file)
     return file
+
+
+def stretched_logs(directory, names, *, jobs, times, first_seed=0, begins=None):
+    """Write a generated log for each name, with times between submissions; return the directory.
+
+    ``begins`` gives the Unix seconds at which the log of a name begins.
+    """
+    for seed, name in enumerate(sorted(names), first_seed):
+        trace = synthesise(SyntheticLog(jobs=jobs, seed=seed))
+        comments = trace.comments
+        if begins:
+            others = [line for line in comments if "UnixStartTime" not in line]
+            comments = (f"; UnixStartTime: {begins(name)}", *others)
+        write_swf(replace(trace, submit=trace.submit * times, comments=comments), directory / name)
+    return directory
 
 
 def workload_of(jobs, processors, **options):

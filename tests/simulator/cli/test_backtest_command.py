@@ -20,6 +20,18 @@ def log(tmp_path_factory):
     return synthetic(tmp_path_factory.mktemp("logs") / "log.swf.gz", jobs=400, seed=5)
 
 
+@pytest.fixture
+def page_of(walltimed):
+    """Tests a log against last-two without repetitions; gives the page."""
+
+    def run(*arguments):
+        code, _, complaint = walltimed("backtest", *arguments, "-m", "last-two", "--shake", 0)
+        assert code == 0, complaint
+        return Path("backtest.html").read_text()
+
+    return run
+
+
 def test_the_verdict_is_the_first_word_on_the_page_and_the_rules_the_last(walltimed, log):
     code, out, _ = walltimed("backtest", log, "-m", "last-two", "--shake", 3, "-o", "page.html")
     assert code == 0
@@ -151,11 +163,8 @@ def records_of(tmp_path, users, clusters=("hill",)):
     return file
 
 
-def test_users_of_records_keep_their_names_on_the_page(walltimed, tmp_path):
-    file = records_of(tmp_path, ("carol", "dave"))
-    arguments = (file, "--processors", 16, "-m", "last-two", "--shake", 0)
-    assert walltimed("backtest", *arguments)[0] == 0
-    page = Path("backtest.html").read_text()
+def test_users_of_records_keep_their_names_on_the_page(page_of, tmp_path):
+    page = page_of(records_of(tmp_path, ("carol", "dave")), "--processors", 16)
     assert "<td>carol</td>" in page or "Of 2 users" in page
 
 
@@ -187,10 +196,10 @@ def test_damaged_records_are_refused_or_left_out(walltimed, tmp_path):
     assert "<dd>1 skipped</dd>" in Path("backtest.html").read_text()
 
 
-def test_what_was_left_out_of_a_log_is_said_on_the_page(walltimed, tmp_path):
+def test_what_was_left_out_of_a_log_is_said_on_the_page(page_of, tmp_path):
     write_swf(log_of([(0, 2, 10, 20), (1, 9, 10, 20), (2, 1, -1, 20)], 4), tmp_path / "log.swf")
-    assert walltimed("backtest", tmp_path / "log.swf", "-m", "last-two", "--shake", 0)[0] == 0
-    assert "1 never ran; 1 were wider than the machine" in Path("backtest.html").read_text()
+    page = page_of(tmp_path / "log.swf")
+    assert "1 never ran; 1 were wider than the machine" in page
 
 
 def test_a_month_whose_jobs_never_ran_is_a_gap_in_the_picture(walltimed, tmp_path):
@@ -201,23 +210,19 @@ def test_a_month_whose_jobs_never_ran_is_a_gap_in_the_picture(walltimed, tmp_pat
     assert "Month by month" in Path("backtest.html").read_text()
 
 
-def test_queues_with_processors_of_their_own_are_machines_of_their_own(walltimed, tmp_path, log):
+def test_queues_with_processors_of_their_own_are_machines_of_their_own(page_of, tmp_path, log):
     (tmp_path / "partitions").write_text("1 96\n0 32\n")
-    arguments = (log, "--partitions", tmp_path / "partitions", "-m", "last-two", "--shake", 0)
-    code, _, _ = walltimed("backtest", *arguments)
-    page = Path("backtest.html").read_text() if code == 0 else ""
+    page = page_of(log, "--partitions", tmp_path / "partitions")
     assert "1: 96 processors; 0: 32 processors" in page
 
 
-def test_queues_of_the_log_are_machines_where_nothing_else_is_known(walltimed, tmp_path):
+def test_queues_of_the_log_are_machines_where_nothing_else_is_known(page_of, tmp_path):
     """Both queues are full at once; each runs on what its own jobs held."""
     jobs = [(0, 4, 100, 100, 1), (1, 3, 100, 100, 1)]
     log = replace(log_of(jobs, 8), queue=np.array([1, 2]), wait=np.array([0.0, 1.0]))
     write_swf(log, tmp_path / "log.swf")
-    words = ("backtest", tmp_path / "log.swf", "--partitions", "queues", "-m", "last-two")
-    code, _, complaint = walltimed(*words, "--shake", 0)
-    assert code == 0, complaint
-    assert "1: 4 processors; 2: 3 processors" in Path("backtest.html").read_text()
+    page = page_of(tmp_path / "log.swf", "--partitions", "queues")
+    assert "1: 4 processors; 2: 3 processors" in page
 
 
 def test_partitions_that_no_job_knows_are_refused(refused, tmp_path, log):

@@ -28,6 +28,18 @@ def longer_log(tmp_path):
     return synthetic(tmp_path / "longer.swf.gz", jobs=300, seed=2)
 
 
+@pytest.fixture
+def simulations(walltimed):
+    """Simulates; gives the records of all combinations."""
+
+    def run(*arguments):
+        code, printed, complaint = walltimed("simulate", *arguments, "--json")
+        assert code == 0, complaint
+        return json.loads(printed)["simulations"]
+
+    return run
+
+
 def test_every_policy_is_simulated_with_every_source_of_estimates(walltimed, log):
     code, out, _ = walltimed(
         "simulate", log, "--policy", "easy,conservative", "--policy", "fcfs",
@@ -192,15 +204,13 @@ def test_one_or_two_repetitions_do_not_tell_a_difference_from_noise(
 
 @pytest.mark.parametrize("method", ["auto", "least-cost"])
 def test_estimates_medians_and_bounds_of_a_live_service_make_the_same_schedule(
-    walltimed, longer_log, method
+    simulations, longer_log, method
 ):
-    code, out, _ = walltimed(
-        "simulate", longer_log, "--limit", 250, "--estimates", "service", "--method", method,
+    service, in_process = simulations(
+        longer_log, "--limit", 250, "--estimates", "service", "--method", method,
         "--estimates", method, "--profile", "guarded", "--run-by", "estimates",
-        "--policy", "easy-sjbf", "--json",
+        "--policy", "easy-sjbf",
     )  # fmt: skip
-    assert code == 0
-    service, in_process = json.loads(out)["simulations"]
     assert service["outlived"] > 0
     assert service["backfilled"] > 0
     for name in ("wait", "bounded_slowdown", "outlived", "makespan"):
@@ -242,11 +252,9 @@ def test_estimates_medians_and_bounds_of_a_live_service_make_the_same_schedule(
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
 )
 def test_every_rule_that_is_chosen_stands_on_the_semantics_card(
-    walltimed, log, options, rule, words
+    simulations, log, options, rule, words
 ):
-    code, out, _ = walltimed("simulate", log, *options, "--json")
-    assert code == 0
-    [simulation] = json.loads(out)["simulations"]
+    [simulation] = simulations(log, *options)
     assert words in simulation["semantics"][rule]
 
 
@@ -277,7 +285,9 @@ def test_malformed_lines_are_named_and_may_be_skipped(walltimed, refused, log):
     assert "Malformed lines: 1: 6" in out
 
 
-def test_estimates_come_from_a_file_of_predictions(walltimed, refused, longer_log, tmp_path):
+def test_estimates_come_from_a_file_of_predictions(
+    walltimed, simulations, refused, longer_log, tmp_path
+):
     """What a replay writes down is what a simulation with the same wisdom takes."""
     file = tmp_path / "predictions.tsv.gz"
     code, _, _ = walltimed(
@@ -285,12 +295,10 @@ def test_estimates_come_from_a_file_of_predictions(walltimed, refused, longer_lo
         "--predictions", file,
     )  # fmt: skip
     assert code == 0
-    code, out, _ = walltimed(
-        "simulate", longer_log, "--estimates", f"file:{file}#requested",
-        "--estimates", "requested", "--estimates", f"file:{file}#last-two", "--json",
+    from_file, requested, guessed = simulations(
+        longer_log, "--estimates", f"file:{file}#requested",
+        "--estimates", "requested", "--estimates", f"file:{file}#last-two",
     )  # fmt: skip
-    assert code == 0
-    from_file, requested, guessed = json.loads(out)["simulations"]
     assert from_file["wait"] == requested["wait"]
     assert guessed["outlived"] > 0
     assert "#METHOD" in refused("simulate", longer_log, "--estimates", f"file:{file}")
@@ -333,13 +341,9 @@ def test_what_is_no_file_of_predictions_is_refused(walltimed, log, tmp_path, tex
     assert str(file.name) in complaint.replace("\n", "")
 
 
-def test_a_scenario_of_the_paper_is_an_order_and_estimates(walltimed, longer_log):
-    code, told, _ = walltimed("simulate", longer_log, "--scenario", "6", "--json")
-    assert code == 0
-    _, same, _ = walltimed(
-        "simulate", longer_log, "--order", "psp-aging", "--estimates", "requested", "--json"
-    )
-    scenario, order = (json.loads(each)["simulations"][0] for each in (told, same))
+def test_a_scenario_of_the_paper_is_an_order_and_estimates(simulations, longer_log):
+    [scenario] = simulations(longer_log, "--scenario", "6")
+    [order] = simulations(longer_log, "--order", "psp-aging", "--estimates", "requested")
     assert scenario.pop("seconds") > 0
     assert order.pop("seconds") > 0
     assert scenario == order
@@ -366,17 +370,13 @@ def site(tmp_path):
 
 def test_the_twin_of_a_site_is_made_from_its_configuration(walltimed, log, site, tmp_path):
     result = tmp_path / "twin.swf"
-    code, out, _ = walltimed("simulate", log, "--policy", "slurm", "--slurm-config", site)
+    twin = ("simulate", log, "--policy", "slurm", "--slurm-config", site)
+    code, out, _ = walltimed(*twin)
     assert code == 0
     plain = " ".join(out.split())
     assert "Cluster: 2 nodes of 2 CPUs; partitions 1 (2 nodes, tier 1, whole nodes)" in plain
     assert "Not modelled: bf_busy_nodes" in plain
-    assert (
-        walltimed("simulate", log, "--policy", "slurm", "--slurm-config", site, "--output", result)[
-            0
-        ]
-        == 0
-    )
+    assert walltimed(*twin, "--output", result)[0] == 0
     assert walltimed("verify", result)[0] == 0
     assert Result.of(read_swf(result)).semantics.slurm.cluster.nodes == 2
 

@@ -17,7 +17,6 @@ from simulator.reports.backtest.site import BacktestSite, groupings_of, machines
 from simulator.reports.backtest.site_files import SiteFiles
 from simulator.reports.backtest.special_logs import few_jobs, no_queue, one_user, right_requests
 from simulator.reports.backtest.winners import changes_of
-from simulator.scheduling.measures import idle_while_waiting
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.partitions import Partition
 from simulator.traces.synth import SyntheticLog, synthesise
@@ -33,6 +32,10 @@ def play_of(wait, slowdown=2.0, *, estimates="requested", repetition=0, groups=N
         where_logged=Waits(wait, 2 * wait * QUANTILES, np.zeros(0)),
         estimate_quantiles=QUANTILES, groups=groups or {},
     )  # fmt: skip
+
+
+def site_of(trace, **known):
+    return BacktestSite(trace=trace, semantics=Semantics(), **known)
 
 
 def in_weeks(wait, slowdown, weeks, **others):
@@ -59,7 +62,7 @@ def case_of(waits, slowdowns=(2.0, 2.0, 2.0), *, quality=Quality.GOOD, special=(
     believed = SimpleNamespace(quality=quality, headline=lambda: "It was compared.")
     trace = log_of([(0, 1, 10, 20)], 4)
     return verdict.Backtest(
-        site=BacktestSite(trace=trace, semantics=Semantics()),
+        site=site_of(trace),
         plays={"requested": today, "by-request": by_request, "knn": predicted, "exact": today},
         in_force="knn", profile="order", believed=believed, special=special, changes=(),
         harm=Harm(1000.0, longest, {}, ()), scheduler=scheduler,
@@ -182,9 +185,7 @@ def test_a_gain_where_nobody_waits_is_nothing_and_divides_by_nothing():
 def test_the_dates_of_a_log_are_said_where_it_has_some(header, said):
     case = case_of((1000,), (2.0,))
     trace = replace(log_of([(0, 1, 20, 20)], 4), header=header)
-    assert (
-        verdict.period(replace(case, site=BacktestSite(trace=trace, semantics=Semantics()))) == said
-    )
+    assert verdict.period(replace(case, site=site_of(trace))) == said
 
 
 def test_a_log_below_some_hundred_jobs_is_too_little_data():
@@ -217,33 +218,31 @@ def test_a_queue_that_only_the_log_knows_is_no_verdict():
 
 
 def test_requests_that_are_never_wrong_leave_nothing_to_predict():
-    right = BacktestSite(trace=log_of([(0, 1, 100, 100)] * 20, 4), semantics=Semantics())
+    right = site_of(log_of([(0, 1, 100, 100)] * 20, 4))
     special = right_requests(right.workloads())
     assert special is not None
     assert special.verdict == "not-worth-it"
-    wrong = BacktestSite(trace=log_of([(0, 1, 50, 100)] * 20, 4), semantics=Semantics())
+    wrong = site_of(log_of([(0, 1, 50, 100)] * 20, 4))
     assert right_requests(wrong.workloads()) is None
 
 
 def test_a_log_of_one_user_or_without_users_says_so():
     alone = log_of([(0, 1, 10, 20, 7)], 4)
-    found = one_user(BacktestSite(trace=alone, semantics=Semantics()))
+    found = one_user(site_of(alone))
     assert found is not None
     assert "belong to one user" in found.sentence
     nameless = replace(alone, user=np.array([-1]))
-    found = one_user(BacktestSite(trace=nameless, semantics=Semantics()))
+    found = one_user(site_of(nameless))
     assert found is not None
     assert "does not name users" in found.sentence
     two = log_of([(0, 1, 10, 20, 7), (1, 1, 10, 20, 8)], 4)
-    assert one_user(BacktestSite(trace=two, semantics=Semantics())) is None
+    assert one_user(site_of(two)) is None
 
 
 def waited(simulated, logged):
     """How good a model is whose jobs wait ``simulated`` seconds and really waited ``logged``."""
     trace = log_of([(0, 1, 10, 20)] * 10, 4)
-    site = BacktestSite(
-        trace=replace(trace, wait=np.full(10, float(logged))), semantics=Semantics()
-    )
+    site = site_of(replace(trace, wait=np.full(10, float(logged))))
     waits = Waits(float(simulated), np.full(401, float(simulated)), np.zeros(0))
     return compare(site, replace(play_of(0.0), where_logged=waits))
 
@@ -271,7 +270,7 @@ def test_jobs_whose_wait_is_not_in_the_log_are_left_out_of_the_comparison(tmp_pa
     trace = log_of([(0, 4, 100, 100)] * 4, 4)
     trace = replace(trace, wait=np.array([0.0, 100.0, -1.0, -1.0]))
     months = groupings_of(trace, users={}, queues={}, accounts={})
-    site = BacktestSite(trace=trace, semantics=Semantics(), groupings=months)
+    site = site_of(trace, groupings=months)
     today = played(tmp_path, site, [], 0)["requested"][0]
     found = compare(site, today)
     assert (today.wait, found.simulated_mean, found.logged_mean) == (150.0, 50.0, 50.0)
@@ -305,17 +304,9 @@ def test_groups_gain_the_time_that_all_their_jobs_wait_less():
     assert "1 wait less in every repetition, 0 wait longer" in users.sentence()
 
 
-def test_idle_processors_count_only_while_a_job_waits():
-    # Four processors: three are held from 0 to 10; a job of two waits from 4 to 10.
-    idle = idle_while_waiting(
-        np.array([0, 4]), np.array([0, 10]), np.array([10, 20]), np.array([3, 2]), 4
-    )
-    assert idle == 6
-
-
 def test_repetitions_of_a_large_log_take_over_its_predictions(monkeypatch, tmp_path):
     trace = synthesise(SyntheticLog(jobs=150, seed=3))
-    site = BacktestSite(trace=trace, semantics=Semantics())
+    site = site_of(trace)
     whole = played(tmp_path, site, ["last-two"], 1)["last-two"]
     monkeypatch.setattr(repetitions, "FULL_LOOP_JOBS", 100)
     first, moved = played(tmp_path, site, ["last-two"], 1)["last-two"]
@@ -331,9 +322,7 @@ def test_a_queue_s_jobs_run_on_its_own_processors(tmp_path):
     halves = [Partition(frozenset({"a"}), 4), Partition(frozenset({"2"}), 4)]
     codes = machines_of(trace, {1: "a"}, halves)
     assert codes.tolist() == [0, 1]
-    site = BacktestSite(
-        trace=trace, semantics=Semantics(), partitions=halves, machine_of_line=codes
-    )
+    site = site_of(trace, partitions=halves, machine_of_line=codes)
     plays = played(tmp_path, site, ["last-two"], 0)
     assert plays["requested"][0].wait == 0
     together = Partition(frozenset({"a", "2"}), 4)

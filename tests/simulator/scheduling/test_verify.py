@@ -34,6 +34,12 @@ JOBS = [
 ]
 
 
+LOGS = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(1, 4), st.integers(1, 30), st.integers(1, 30)),
+    max_size=20,
+)
+
+
 @pytest.fixture
 def written(tmp_path):
     """Write a schedule and read it back as a result."""
@@ -87,10 +93,7 @@ def test_a_plain_log_is_no_result():
 
 @examples(150)
 @given(
-    jobs=st.lists(
-        st.tuples(st.integers(0, 60), st.integers(1, 4), st.integers(1, 30), st.integers(1, 30)),
-        max_size=20,
-    ),
+    jobs=LOGS,
     rules=st.fixed_dictionaries(
         {
             "policy": st.sampled_from(list(POLICIES)),
@@ -113,10 +116,7 @@ def test_every_schedule_passes_its_checks(jobs, rules, shares, tmp_path_factory)
 
 @examples(150)
 @given(
-    jobs=st.lists(
-        st.tuples(st.integers(0, 60), st.integers(1, 4), st.integers(1, 30), st.integers(1, 30)),
-        max_size=20,
-    ),
+    jobs=LOGS,
     policy=st.sampled_from(["easy", "easy-sjbf"]),
     events=st.sampled_from(["batch", "sequential"]),
 )

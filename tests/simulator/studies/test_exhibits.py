@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from workloads import log_of
+from workloads import log_of, stretched_logs
 
 from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.reports.exhibit_pictures import draw
@@ -17,7 +17,6 @@ from simulator.studies.rocchetti.stretches import ScenarioStretch
 from simulator.studies.study import ExhibitInput, StudyError
 from simulator.studies.tang.tang_simulations import Months, MonthSimulation
 from simulator.traces.swf import write_swf
-from simulator.traces.synth import SyntheticLog, synthesise
 
 PAPERS = ("klusacek", "rocchetti", "tang")
 
@@ -27,12 +26,8 @@ def logs(tmp_path_factory):
     """Generated logs of a few months under the names of the real ones, with FH1 and Gaia too."""
     directory = tmp_path_factory.mktemp("logs")
     names = {log for paper in PAPERS for log in STUDIES[paper].logs}
-    for seed, name in enumerate(
-        sorted(names | {"KIT-FH1-2014.swf.gz", "UniLu-Gaia-2014-2.swf.gz"})
-    ):
-        trace = synthesise(SyntheticLog(jobs=200, seed=seed))
-        write_swf(replace(trace, submit=trace.submit * 30), directory / name)
-    return directory
+    names |= {"KIT-FH1-2014.swf.gz", "UniLu-Gaia-2014-2.swf.gz"}
+    return stretched_logs(directory, names, jobs=200, times=30)
 
 
 @pytest.fixture(scope="module")
@@ -132,24 +127,28 @@ def test_whole_orders_are_those_of_the_paper_in_waits_and_makespans():
     assert list(whole_orders([as_the_paper, not_exact]).values()) == [1, 2, 1, 1, 1]
 
 
+def months(directory, jobs, **known):
+    """Return a simulation of a log of Intrepid, month by month."""
+    write_swf(log_of(jobs, 4), directory / "log.swf")
+    usual = {"order": "fcfs", "estimates": "requested", "anew": False}
+    return MonthSimulation(
+        log="Intrepid",
+        trace=str(directory / "log.swf"),
+        adjustment="regular",
+        lower_bound=0.5,
+        min_jobs=10,
+        limit=None,
+        **usual | known,
+    )
+
+
 def test_months_begin_anew_with_an_empty_machine(tmp_path):
     month = 2_629_800
     jobs = [
         (0, 4, month + 200_000, month + 200_000),  # runs into the second month
         (month + 100_000, 4, 100, 100),
     ]
-    write_swf(log_of(jobs, 4), tmp_path / "log.swf")
-    run = MonthSimulation(
-        log="Intrepid",
-        trace=str(tmp_path / "log.swf"),
-        order="fcfs",
-        adjustment="regular",
-        estimates="requested",
-        lower_bound=0.5,
-        min_jobs=10,
-        anew=False,
-        limit=None,
-    )
+    run = months(tmp_path, jobs)
     waits = run.play().values[0]
     assert waits.tolist() == [0, 100_000]
     assert replace(run, anew=True).play().values[0].tolist() == [0, 0]
@@ -161,18 +160,7 @@ def test_estimates_of_both_readings_come_from_percentiles_with_threshold_and_min
 ):
     # Eleven jobs of one user take a tenth of what they ask for; then one is outlived.
     jobs = [(200 * n, 1, 10, 100) for n in range(11)] + [(5000, 1, 60, 100)]
-    write_swf(log_of(jobs, 4), tmp_path / "log.swf")
-    run = MonthSimulation(
-        log="Intrepid",
-        trace=str(tmp_path / "log.swf"),
-        order="wfp",
-        adjustment="regular",
-        estimates="p85",
-        lower_bound=0.5,
-        min_jobs=10,
-        anew=anew,
-        limit=None,
-    )
+    run = months(tmp_path, jobs, order="wfp", estimates="p85", anew=anew)
     assert run.play().outlived == pytest.approx(1 / 12)  # 50 s at least, and it runs 60
     assert replace(run, lower_bound=0.6).play().outlived == 0
     assert replace(run, min_jobs=12).play().outlived == 0

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import printed_tables
 import pytest
+from workloads import stretched_logs
 
 from simulator.studies import STUDIES
 from simulator.studies.klusacek.klusacek_sentences import sentences as of_klusacek
@@ -16,8 +17,6 @@ from simulator.studies.study import play_all
 from simulator.studies.tang.tang_sentences import sentences as of_tang
 from simulator.studies.xu import schedule_lines
 from simulator.studies.xu.published import PublishedComparison, parts
-from simulator.traces.swf import write_swf
-from simulator.traces.synth import SyntheticLog, synthesise
 
 RESULTS = Path(__file__).parents[3] / "results"
 
@@ -40,16 +39,11 @@ def reports(tmp_path_factory):
     """What studies say of small generated logs: their tables and their notes, by name."""
     directory = tmp_path_factory.mktemp("logs")
     names = {log for paper in (*FOLLOWING, "rocchetti") for log in STUDIES[paper].logs}
-    for seed, name in enumerate(sorted(names), 5):
-        trace = synthesise(SyntheticLog(jobs=400, seed=seed))
-        others = [line for line in trace.comments if "UnixStartTime" not in line]
-        since = 1104537600 if name.startswith("HPC2N") else 1072915200  # 2005, or 2004
-        spread = replace(
-            trace,
-            submit=trace.submit * 20,
-            comments=(f"; UnixStartTime: {since - 86400 * 30}", *others),
-        )
-        write_swf(spread, directory / name)
+    stretched_logs(
+        directory, names, jobs=400, times=20, first_seed=5,
+        # A month before 2005, or 2004.
+        begins=lambda name: 1101945600 if name.startswith("HPC2N") else 1070323200,
+    )  # fmt: skip
     found = {}
     with ThreadPoolExecutor(1) as executor:
         for paper in (*FOLLOWING, "rocchetti"):

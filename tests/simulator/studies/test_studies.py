@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from workloads import stretched_logs
 
 from predictors.tuning.plan import SearchUnavailableError
 from simulator.learning.training import LearningUnavailableError
@@ -17,8 +18,7 @@ from simulator.studies.study import StudyError, Takes, names_of, play_all, requi
 from simulator.studies.xu.published import jobs_of
 from simulator.traces.cleaning import NoJobError
 from simulator.traces.files import text_writer
-from simulator.traces.swf import MalformedLineError, Reject, write_swf
-from simulator.traces.synth import SyntheticLog, synthesise
+from simulator.traces.swf import MalformedLineError, Reject
 
 ON_LOGS = {name: study for name, study in STUDIES.items() if study.takes is Takes.DIRECTORY}
 
@@ -26,19 +26,12 @@ ON_LOGS = {name: study for name, study in STUDIES.items() if study.takes is Take
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
     """Generated logs under the names of the real ones; six months, so that there are months."""
-    directory = tmp_path_factory.mktemp("logs")
-    for seed, name in enumerate(sorted({log for study in ON_LOGS.values() for log in study.logs})):
-        trace = synthesise(SyntheticLog(jobs=300, seed=seed))
-        others = [line for line in trace.comments if "UnixStartTime" not in line]
+    names = {log for study in ON_LOGS.values() for log in study.logs}
+    return stretched_logs(
+        tmp_path_factory.mktemp("logs"), names, jobs=300, times=30,
         # The beginning of 2004; that of HPC2N is played in 2004 and in 2005.
-        since = 1096588800 if name.startswith("HPC2N") else 1072915200
-        stretched = replace(
-            trace,
-            submit=trace.submit * 30,
-            comments=(f"; UnixStartTime: {since}", *others),
-        )
-        write_swf(stretched, directory / name)
-    return directory
+        begins=lambda name: 1096588800 if name.startswith("HPC2N") else 1072915200,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ON_LOGS)
