@@ -97,6 +97,17 @@ def sqlite_template(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def lasting_url(tmp_path_factory, sqlite_template):
+    """``lasting_url()``: another SQLite store with its schema, which tests may share."""
+
+    def url() -> str:
+        file = tmp_path_factory.mktemp("lasting") / "walltimed.sqlite3"
+        return f"sqlite:///{shutil.copy(sqlite_template, file)}"
+
+    return url
+
+
+@pytest.fixture(scope="session")
 def upgraded_postgres_url(postgres) -> str:
     return _upgraded(postgres.create_database())
 

@@ -13,7 +13,8 @@ from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
 from simulator.cli.console import CommandError, ExitCode, err
-from simulator.cli.options import LISTED, OnError
+from simulator.cli.options import OnError
+from simulator.cli.results import LISTED
 from simulator.reports.words import counted
 
 if TYPE_CHECKING:

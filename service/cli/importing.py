@@ -17,7 +17,8 @@ from service.cli.options import (
 )
 from service.cli.stores import admitting, ready
 from simulator.cli.console import CommandError, ExitCode, out, print_json, progress_bar
-from simulator.cli.options import LISTED, AsJson, ConfigFile, Format, OnError, TimeZone
+from simulator.cli.options import AsJson, ConfigFile, Format, OnError, TimeZone
+from simulator.cli.results import LISTED
 from simulator.reports.words import counted
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from simulator.cli.console import (
     sentence,
 )
 from simulator.cli.options import AsJson, Limit, Processes, Wide
+from simulator.cli.results import tell_report
 from simulator.cli.study_table import EXPERIMENTS, Experiment, option
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def run(
         study.write(
             common.output, f"walltimed experiment {name}", f"{study.title}\n\n{text}", played
         )
-        err.print(f"The report is {common.output / 'index.html'}.", soft_wrap=True, markup=False)
+        tell_report(common.output)
 
 
 def _first_jobs(study: "Study", limit: int | None) -> str:

@@ -1,16 +1,13 @@
 """Options that several commands share, and the values that they take."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
-
-if TYPE_CHECKING:
-    from simulator.traces.trace import Reject
 
 
 def _names(package: str, file: str, value: str = "") -> list[str]:
@@ -60,19 +57,8 @@ class OnError(StrEnum):
 
     @property
     def of_reader(self) -> Literal["raise", "skip"]:
-        """The same for ``read_swf``."""
+        """The treatment in the words of ``read_swf``."""
         return "raise" if self is OnError.REFUSE else "skip"
-
-
-LISTED = 5
-"""Number of rejected lines that are printed; ``--json`` prints all of them."""
-
-
-def numbers_of(rejected: "Sequence[Reject]") -> str:
-    """Return the count of malformed lines and the numbers of the first."""
-    lines = ", ".join(str(each.line) for each in rejected[:LISTED])
-    more = " and more; --json lists them all" if len(rejected) > LISTED else ""
-    return f"{len(rejected):,}: {lines}{more}"
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]

@@ -12,13 +12,10 @@ from rich.markup import escape
 from predictors.jobs import DEFAULT_CLUSTER
 from simulator.cli.console import (
     STANDARD_OUTPUT,
-    ExitCode,
     check_alone,
     check_directory,
     check_file,
-    err,
     need,
-    print_json,
     print_tables,
     progress_bar,
 )
@@ -33,9 +30,9 @@ from simulator.cli.options import (
     ServiceUrl,
     TraceFile,
     Wide,
-    numbers_of,
 )
 from simulator.cli.players import opened
+from simulator.cli.results import conclude, numbers_of
 
 if TYPE_CHECKING:
     from predictors.jobs import Completion
@@ -73,6 +70,11 @@ class ReplayResult:
     played: "Replay"
     summaries: "Sequence[MethodSummary]"
     swept: "Swept | None"
+
+    @property
+    def rejected(self) -> "Sequence[Reject]":
+        """The malformed lines of the log."""
+        return self.log.rejected
 
     @property
     def facts(self) -> dict[str, str]:
@@ -194,15 +196,8 @@ def replay(
     )
     if predictions:
         write_predictions(played, predictions)
-    if report:
-        result.write(report)
-        err.print(escape(f"The report is {report / 'index.html'}."), soft_wrap=True)
-    if as_json:
-        print_json(result.as_data())
-    elif predictions != STANDARD_OUTPUT:
-        result.show(wide=wide)
-    if log.rejected:
-        raise typer.Exit(ExitCode.PARTIAL)
+    piped = predictions == STANDARD_OUTPUT
+    conclude(result, report=report, wide=wide, as_json=as_json, is_piped=piped)
 
 
 def default_methods(url: str | None) -> list[str]:

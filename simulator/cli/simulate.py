@@ -22,7 +22,6 @@ from simulator.cli.console import (
     check_file,
     err,
     need,
-    print_json,
     print_tables,
     progress_bar,
 )
@@ -52,10 +51,10 @@ from simulator.cli.options import (
     TraceFile,
     Wide,
     choice,
-    numbers_of,
     one_of,
 )
 from simulator.cli.players import opened
+from simulator.cli.results import conclude, numbers_of
 
 if TYPE_CHECKING:
     from simulator.reports.comparison import Outcome, Shaking
@@ -64,7 +63,7 @@ if TYPE_CHECKING:
     from simulator.scheduling.semantics import Semantics
     from simulator.scheduling.slurm_rules import SlurmRules
     from simulator.scheduling.workload import Workload
-    from simulator.traces.trace import Trace
+    from simulator.traces.trace import Reject, Trace
 
 SERVICE = "service"
 
@@ -190,8 +189,7 @@ def simulate(
         walltimed simulate log.swf --output easy.swf.gz
     """
     need("matplotlib", for_=report)
-    from simulator.reports.comparison import Shaking, tables
-    from simulator.reports.page import lines_of
+    from simulator.reports.comparison import Shaking
     from simulator.scheduling.estimates import FILE, predictions_of
     from simulator.scheduling.schedule_file import write_csv, write_result
     from simulator.scheduling.workload import first_jobs, prepare, with_requests
@@ -243,20 +241,67 @@ def simulate(
     if output:
         write = write_csv if ".csv" in Path(output).suffixes else write_result
         write(outcomes[0].schedule, output)
-    if report:
+    result = SimulationResult(
+        name=name_of(trace), workload=workload, outcomes=outcomes, rejected=log.rejects
+    )
+    conclude(result, report=report, wide=wide, as_json=as_json, is_piped=output == STANDARD_OUTPUT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationResult:
+    """The result of simulations.
+
+    Attributes:
+        name: of the log.
+        workload: the jobs that were simulated.
+        outcomes: one for each combination.
+        rejected: the malformed lines of the log.
+    """
+
+    name: str
+    workload: "Workload"
+    outcomes: "Sequence[Outcome]"
+    rejected: "Sequence[Reject]"
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The semantics cards, merged by rule, and the treatment of the input."""
+        cards: dict[str, dict[str, None]] = {}
+        for each in self.outcomes:
+            for name, text in each.schedule.card().items():
+                cards.setdefault(name, {})[text] = None
+        facts = {name: "; or ".join(texts) for name, texts in cards.items()}
+        facts["Jobs"] = f"{len(self.workload):,}; {self.workload.treated()}"
+        if self.rejected:
+            facts["Malformed lines"] = numbers_of(self.rejected)
+        return facts
+
+    def show(self, *, wide: bool) -> None:
+        """Print the facts and the tables; ``wide`` has all columns, in seconds."""
+        from simulator.reports.comparison import tables
+        from simulator.reports.page import lines_of
+
+        print_tables(f"{lines_of(self.facts)}\n{tables(self.outcomes, wide=wide)}", wide=wide)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the outcomes as a JSON object."""
+        counts = self.workload.counts
+        return {
+            "jobs": len(self.workload),
+            "processors": self.workload.processors_of_machine,
+            "left_out": {rule: jobs for rule, jobs in counts.items() if "(" not in rule},
+            "changed": {
+                rule.partition(" ")[0]: jobs for rule, jobs in counts.items() if "(" in rule
+            },
+            "rejected": self.rejected,
+            "simulations": [each.as_record() for each in self.outcomes],
+        }
+
+    def write(self, directory: Path) -> None:
+        """Write the page with its pictures and data."""
         from simulator.reports.schedule_report import write_report  # loads matplotlib
 
-        write_report(
-            report, f"Simulation of {name_of(trace)}", facts_of(log, workload, outcomes), outcomes
-        )
-        err.print(escape(f"The report is {report / 'index.html'}."), soft_wrap=True)
-    if as_json:
-        print_json(as_data(log, workload, outcomes))
-    elif output != STANDARD_OUTPUT:
-        facts = lines_of(facts_of(log, workload, outcomes))
-        print_tables(f"{facts}\n{tables(outcomes, wide=wide)}", wide=wide)
-    if log.rejects:
-        raise typer.Exit(ExitCode.PARTIAL)
+        write_report(directory, f"Simulation of {self.name}", self.facts, self.outcomes)
 
 
 def tell_unpredicted(text: str, workload: "Workload") -> None:
@@ -414,30 +459,3 @@ class Combinations:
                     else Estimates.named(name)
                 )
             )
-
-
-def facts_of(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -> dict[str, str]:
-    """Return the semantics cards, merged by rule, and the treatment of the input."""
-    cards: dict[str, dict[str, None]] = {}
-    for each in outcomes:
-        for name, text in each.schedule.card().items():
-            cards.setdefault(name, {})[text] = None
-    facts = {name: "; or ".join(texts) for name, texts in cards.items()}
-    facts["Jobs"] = f"{len(workload):,}; {workload.treated()}"
-    if log.rejects:
-        facts["Malformed lines"] = numbers_of(log.rejects)
-    return facts
-
-
-def as_data(log: "Trace", workload: "Workload", outcomes: "Sequence[Outcome]") -> dict[str, Any]:
-    """Return the outcomes as a JSON object."""
-    return {
-        "jobs": len(workload),
-        "processors": workload.processors_of_machine,
-        "left_out": {rule: jobs for rule, jobs in workload.counts.items() if "(" not in rule},
-        "changed": {
-            rule.partition(" ")[0]: jobs for rule, jobs in workload.counts.items() if "(" in rule
-        },
-        "rejected": log.rejects,
-        "simulations": [each.as_record() for each in outcomes],
-    }

@@ -1,6 +1,5 @@
 """A token of scope self, on every route and page: it is shown nothing of another user."""
 
-import shutil
 import time
 from itertools import chain
 from urllib.parse import urlencode
@@ -94,10 +93,9 @@ REFUSED = [
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, sqlite_template):
+def site(lasting_url):
     """A service with jobs of two users that have ended, run and wait, called as one of them."""
-    file = shutil.copy(sqlite_template, tmp_path_factory.mktemp("own") / "walltimed.sqlite3")
-    with InProcess(f"sqlite:///{file}", method="least-cost") as service:
+    with InProcess(lasting_url(), method="least-cost") as service:
         service.complete(
             *(
                 run_of(f"{names['user']}-{number}", cluster="hill", end_time=NOW - number, **names)
@@ -107,9 +105,7 @@ def site(tmp_path_factory, sqlite_template):
         )
         assert service.request("PUT", "/v1/clusters/hill/snapshot", json=QUEUE).status_code == 202
         service.wait_until(lambda: service.get("/v1/clusters/hill/snapshot").json()["forecast_at"])
-        tokens = service.worker.store.tokens
-        _, service.token = tokens.issue("ada's", [Scope.SELF], NOW, user="ada")
-        service.worker.guard.update(tokens.read_all())
+        service.token = service.issue("ada's", Scope.SELF, user="ada")
         yield service
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import shutil
 from contextlib import ExitStack
 
 import pytest
@@ -32,10 +31,9 @@ def service(serve, sqlite_url):
 
 
 @pytest.fixture(scope="session")
-def unchanged(tmp_path_factory, sqlite_template):
+def unchanged(lasting_url):
     """A service that is shared by tests that change nothing in it."""
-    file = shutil.copy(sqlite_template, tmp_path_factory.mktemp("unchanged") / "walltimed.sqlite3")
-    with InProcess(f"sqlite:///{file}") as service:
+    with InProcess(lasting_url()) as service:
         yield service
 
 

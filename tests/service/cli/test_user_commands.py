@@ -56,11 +56,9 @@ def munged():
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, sqlite_template, munged):  # noqa: ARG001 - sets the environment
+def site(lasting_url, munged):  # noqa: ARG001 - sets the environment
     """A service with a history of two users and a queue, and its store."""
-    file = tmp_path_factory.mktemp("site") / "walltimed.sqlite3"
-    file.write_bytes(sqlite_template.read_bytes())
-    url = f"sqlite:///{file}"
+    url = lasting_url()
     with Service(url) as service:
         runs = [run_of(n, user="ada", runtime=1800.0 + n) for n in range(300)]
         runs += [run_of(n, user="bob", runtime=60.0 + n) for n in range(10)]

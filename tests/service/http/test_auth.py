@@ -1,5 +1,4 @@
 import re
-import shutil
 from base64 import b64encode
 from pathlib import Path
 
@@ -74,18 +73,14 @@ def sent(body):
 
 
 @pytest.fixture(scope="module")
-def tokens_service(tmp_path_factory, sqlite_template):
+def tokens_service(lasting_url):
     """A service with history, and a token of each scope."""
-    file = shutil.copy(sqlite_template, tmp_path_factory.mktemp("guarded") / "walltimed.sqlite3")
-    with InProcess(f"sqlite:///{file}") as service:
+    with InProcess(lasting_url()) as service:
         service.complete(run_of("1"))
         service.tokens = {
-            scope: service.worker.store.tokens.issue(
-                f"for {scope}", [scope], NOW, user="ada" if scope == "self" else None
-            )[1]
+            scope: service.issue(f"for {scope}", scope, user="ada" if scope == "self" else None)
             for scope in Scope
         }
-        service.worker.guard.update(service.worker.store.tokens.read_all())
         yield service
 
 
@@ -263,8 +258,7 @@ def test_only_good_headers_are_remembered_and_not_for_ever(guard):
 
 def test_no_token_and_no_payload_is_logged(sqlite_url, capfd):
     with InProcess(sqlite_url) as service:
-        _, service.token = service.worker.store.tokens.issue("all", ["admin"], NOW)
-        service.worker.guard.update(service.worker.store.tokens.read_all())
+        service.token = service.issue("all", "admin")
         service.predict(user="confidential")
         service.post("/v1/completions", run_of("2", user="confidential"))
         service.post("/v1/predictions", {"confidential": service.token})

@@ -1,7 +1,5 @@
 """Whatever the OpenAPI document allows or forbids, the answer is a documented one."""
 
-import shutil
-
 import pytest
 import schemathesis
 from asgi_client import NOW
@@ -65,15 +63,13 @@ schema.app = application
 
 
 @pytest.fixture(scope="module")
-def token(tmp_path_factory, sqlite_template):
+def token(lasting_url):
     """Of an administrator of the application."""
-    file = shutil.copy(sqlite_template, tmp_path_factory.mktemp("contract") / "walltimed.sqlite3")
-    store = open_store(f"sqlite:///{file}")
+    url = lasting_url()
+    store = open_store(url)
     _, token = store.tokens.issue("all", ["admin"], NOW)
     store.close()
-    application.served = create_app(
-        Settings(database_url=f"sqlite:///{file}", max_batch=20, forecast_seconds=60)
-    )
+    application.served = create_app(Settings(database_url=url, max_batch=20, forecast_seconds=60))
     yield token
     shutdown_lifespans()
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 import pytest
-from asgi_client import NOW, run_of
+from asgi_client import run_of
 from structlog.testing import capture_logs
 
 HOST = (b"host", b"walltimed")
@@ -50,8 +50,7 @@ def test_names_of_others_are_refused_until_a_token_has_been_issued(service):
     strange = (b"host", b"evil.example")
     assert status_of(service, headers=(strange,)) == 403
     assert status_of(service, headers=(HOST, (b"origin", b"http://evil.example"))) == 403
-    service.worker.store.tokens.issue("filter", ["predict"], NOW)
-    service.worker.guard.update(service.worker.store.tokens.read_all())
+    service.issue("filter", "predict")
     assert status_of(service, headers=(strange,)) == 200
 
 

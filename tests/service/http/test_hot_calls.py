@@ -16,11 +16,9 @@ PREDICTIONS, QUEUE = "/v1/predictions", "/v1/clusters/{cluster}/snapshot"
 
 
 @pytest.fixture(scope="module")
-def narrow(tmp_path_factory, sqlite_template):
+def narrow(lasting_url):
     """A service that takes bodies of 2048 bytes."""
-    file = tmp_path_factory.mktemp("narrow") / "walltimed.sqlite3"
-    file.write_bytes(sqlite_template.read_bytes())
-    with InProcess(f"sqlite:///{file}", max_body_bytes=LIMIT) as service:
+    with InProcess(lasting_url(), max_body_bytes=LIMIT) as service:
         yield service
 
 

@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import shutil
 import signal
 import time
 from unittest.mock import patch
@@ -31,17 +30,14 @@ def munged():
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, sqlite_template, munged):
+def site(lasting_url, munged):
     """A service with runs of this process's user and of ada, which asks for tokens."""
-    file = shutil.copy(sqlite_template, tmp_path_factory.mktemp("munge") / "walltimed.sqlite3")
-    with InProcess(f"sqlite:///{file}", munge_socket=munged.socket) as service:
+    with InProcess(lasting_url(), munge_socket=munged.socket) as service:
         for user in (ME, "ada"):
             service.complete(
                 *(run_of(f"{user}-{n}", user=user, end_time=NOW + n) for n in range(9))
             )
-        tokens = service.worker.store.tokens
-        _, service.admin = tokens.issue("admin", [Scope.ADMIN], NOW)
-        service.worker.guard.update(tokens.read_all())
+        service.admin = service.issue("admin", Scope.ADMIN)
         yield service
 
 

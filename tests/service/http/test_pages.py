@@ -32,13 +32,8 @@ OWN = {"sec-fetch-site": "same-origin"}
 @pytest.fixture
 def closed(service):
     """A service that asks for tokens, and the texts of some."""
-    texts = {
-        "read": service.worker.store.tokens.issue("page", ["read"], 1.0)[1],
-        "ingest": service.worker.store.tokens.issue("slurm", ["ingest"], 1.0)[1],
-        "self": service.worker.store.tokens.issue("ada", ["self"], 1.0, user="ada")[1],
-    }
-    service.worker.guard.update(service.worker.store.tokens.read_all())
-    return service, texts
+    texts = {scope: service.issue("page", scope) for scope in ("read", "ingest")}
+    return service, {**texts, "self": service.issue("ada", "self", user="ada")}
 
 
 def log_in(service, text, to="/", headers=OWN):
@@ -235,8 +230,7 @@ def test_an_older_browser_names_the_page_of_a_form_in_its_origin(closed):
 
 def test_a_user_sees_their_own_jobs_and_nobody_else_s(closed):
     service, texts = closed
-    service.token = service.worker.store.tokens.issue("all", ["admin"], 1.0)[1]
-    service.worker.guard.update(service.worker.store.tokens.read_all())
+    service.token = service.issue("all", "admin")
     service.complete(run_of(1, user="ada"), run_of(2, user="brenda"))
     service.token = None
     log_in(service, texts["self"])

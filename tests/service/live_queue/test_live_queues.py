@@ -7,6 +7,8 @@ from service.live_queue.job_forecasts import LiveQueue, packed
 from service.live_queue.snapshot import Pool, QueueSnapshot, SchedulerRules
 from service.store.tables import queues as queues_table
 
+SNAPSHOT = "/v1/clusters/hill/snapshot"
+WHAT_IF = "/v1/clusters/hill/what-if"
 MACHINE = [{"processors": 4, "queues": ["short"]}]
 
 
@@ -38,16 +40,34 @@ WIDE = job("31", 4, 50, user="bob")
 SMALL = job("32", 1, 90)
 
 
-def put(service, body, cluster="hill"):
-    answer = service.request("PUT", f"/v1/clusters/{cluster}/snapshot", json=body)
+def put(service, body):
+    answer = service.request("PUT", SNAPSHOT, json=body)
     assert answer.status_code == 202, answer.text
-    service.wait_until(
-        lambda: (
-            service.get(f"/v1/clusters/{cluster}/snapshot").json()["forecast_at"]
-            == body["taken_at"]
+    service.wait_until(lambda: service.get(SNAPSHOT).json()["forecast_at"] == body["taken_at"])
+    return service.get(SNAPSHOT).json()
+
+
+def put_in_vain(service, body):
+    """Hand over a queue of which no forecast can be made."""
+    service.request("PUT", SNAPSHOT, json=body)
+    service.wait_until(lambda: service.get(SNAPSHOT).json()["forecast_error"] is not None)
+
+
+def score_at_arrival(service):
+    """The score of what was forecast first, of all queues."""
+    scores = service.get("/v1/waits", cluster="hill").json()["scores"]
+    return next(each for each in scores if each["queue"] is None and each["made"] == "arrival")
+
+
+def solved(runtime, request):
+    """Runs of ada's application that took up to 100 s longer, in the order of their ends."""
+    return [
+        run_of(
+            f"r{n}", cluster="hill", user="ada", application="solve", runtime=runtime + n % 100,
+            requested_walltime=request, end_time=NOW - 60 * n,
         )
-    )
-    return service.get(f"/v1/clusters/{cluster}/snapshot").json()
+        for n in reversed(range(300))
+    ]  # fmt: skip
 
 
 def starts(view):
@@ -58,6 +78,18 @@ def starts(view):
 def live(serve, sqlite_url):
     """A service that thinks that the queues below are of now."""
     return serve(sqlite_url, snapshot_max_age_seconds=1e12)
+
+
+@pytest.fixture
+def another(serve, sqlite_url):
+    """Starts another worker of the same site, which knows of the queue soon."""
+
+    def start():
+        other = serve(sqlite_url, snapshot_max_age_seconds=1e12)
+        other.wait_until(lambda: other.get(SNAPSHOT).status_code == 200)
+        return other
+
+    return start
 
 
 def test_a_queue_is_forecast_as_soon_as_it_is_handed_over(live):
@@ -102,8 +134,7 @@ def test_jobs_that_start_score_the_waits_that_were_forecast(live):
     put(live, queue(60.0, running=[LONG], waiting=[WIDE]))
     started = {**WIDE, "start_time": NOW + 100}
     put(live, queue(120.0, running=[started]))
-    scores = live.get("/v1/waits", cluster="hill").json()["scores"]
-    first = next(each for each in scores if each["queue"] is None and each["made"] == "arrival")
+    first = score_at_arrival(live)
     assert first["jobs"] == 1
     assert first["mean_wait"] == 110
     assert first["mean_absolute_error"] == first["mean_error"] == 500
@@ -143,10 +174,9 @@ def test_intervals_come_from_what_jobs_like_these_have_run(live):
     assert interval["coverage"] == 0.9
 
 
-def test_a_queue_outlives_the_service_and_other_workers_know_it(live, serve, sqlite_url):
+def test_a_queue_outlives_the_service_and_other_workers_know_it(live, another):
     put(live, queue(running=[LONG], waiting=[WIDE]))
-    other = serve(sqlite_url, snapshot_max_age_seconds=1e12)
-    other.wait_until(lambda: other.get("/v1/clusters/hill/snapshot").status_code == 200)
+    other = another()
     assert but_for_its_age(other) == but_for_its_age(live)
     moved = put(other, queue(60.0, running=[LONG], waiting=[WIDE]))
     assert moved["jobs"][1]["wait_forecast_at_arrival"] == 610
@@ -156,7 +186,7 @@ def test_a_queue_outlives_the_service_and_other_workers_know_it(live, serve, sql
 
 def but_for_its_age(service):
     """The queue without what grows from second to second."""
-    view = service.get("/v1/clusters/hill/snapshot").json()
+    view = service.get(SNAPSHOT).json()
     assert view.pop("forecast_age") >= 0
     return view
 
@@ -167,7 +197,7 @@ def test_few_runs_give_no_interval_and_the_queue_says_why(live):
     assert view["no_interval"] == "too-few-runs"
     assert view["jobs"][1]["start_interval"] is view["jobs"][0]["end_interval"] is None
     asked = {"submission": {"requested_walltime": 900, "user": "ada"}}
-    what_if = live.post("/v1/clusters/hill/what-if", asked).json()
+    what_if = live.post(WHAT_IF, asked).json()
     assert what_if["no_interval"] == "too-few-runs"
     assert what_if["forecast_at"] == NOW
     assert what_if["forecast_age"] >= 0
@@ -208,30 +238,21 @@ def test_what_if_answers_for_each_request(live):
         {"requested_processors": 4},
         {"requested_processors": 5},
     ]
-    answer = live.post(
-        "/v1/clusters/hill/what-if", {"submission": submission, "variants": variants}
-    ).json()
+    answer = live.post(WHAT_IF, {"submission": submission, "variants": variants}).json()
     # 900 s would be in the way of the wide job, 500 s fit before it.
     assert answer["as_written"]["start_time"] == NOW + 650
     assert [each["start_time"] for each in answer["variants"]] == [NOW, NOW + 650, None]
     assert answer["variants"][2]["obstacle"] == "too-large"
     assert answer["suggested_walltime"] is None, "nobody has run anything"
-    before = live.get("/v1/clusters/hill/snapshot").json()
+    before = live.get(SNAPSHOT).json()
     assert [each["job_id"] for each in before["jobs"]] == ["30", "31"], "nothing was submitted"
 
 
 def test_what_if_says_what_the_job_would_really_need(live):
-    runs = [
-        run_of(
-            f"r{n}", cluster="hill", user="ada", application="solve", runtime=400.0 + n % 100,
-            requested_walltime=3600.0, end_time=NOW - 60 * n,
-        )
-        for n in reversed(range(300))  # in the order of their ends
-    ]  # fmt: skip
-    live.complete(*runs)
+    live.complete(*solved(400.0, request=3600.0))
     put(live, queue(running=[LONG], waiting=[WIDE]))
     submission = {"requested_walltime": 3600, "user": "ada", "application": "solve"}
-    answer = live.post("/v1/clusters/hill/what-if", {"submission": submission}).json()
+    answer = live.post(WHAT_IF, {"submission": submission}).json()
     assert answer["suggested_walltime"] == 600
     assert answer["suggested"]["start_time"] == NOW, "it fits before the wide job"
     assert answer["as_written"]["start_time"] > NOW, "it would be in its way"
@@ -251,17 +272,16 @@ def test_what_if_without_a_queue_tells_the_runtime_alone(live):
 def own(live):
     """The service, called by the token of ada alone."""
     put(live, queue(running=[LONG], waiting=[WIDE, SMALL]))
-    _, live.token = live.worker.store.tokens.issue("ada's", ["self"], NOW, user="ada")
-    live.worker.guard.update(live.worker.store.tokens.read_all())
+    live.token = live.issue("ada's", "self", user="ada")
     return live
 
 
 def test_a_token_of_ones_own_shows_ones_own_jobs_and_totals_of_all(own):
-    view = own.get("/v1/clusters/hill/snapshot").json()
+    view = own.get(SNAPSHOT).json()
     assert {each["user"] for each in view["jobs"]} == {"ada"}
     assert view["totals"]["waiting"]["jobs"] == 2
-    assert "bob" not in own.get("/v1/clusters/hill/snapshot").text
-    assert own.get("/v1/clusters/hill/snapshot", user="bob").json()["jobs"] == []
+    assert "bob" not in own.get(SNAPSHOT).text
+    assert own.get(SNAPSHOT, user="bob").json()["jobs"] == []
     assert own.get("/v1/clusters/hill/jobs/32").status_code == 200
     assert own.get("/v1/clusters/hill/jobs/31").status_code == 404
 
@@ -273,7 +293,7 @@ def test_names_are_hashed_where_a_queue_enters(serve, sqlite_url, tmp_path):
     service = serve(sqlite_url, pseudonym_key_file=key, snapshot_max_age_seconds=1e12)
     view = put(service, queue(running=[LONG], waiting=[WIDE]))
     assert {"ada", "bob"}.isdisjoint(each["user"] for each in view["jobs"])
-    assert service.get("/v1/clusters/hill/snapshot", user="ada").json()["matching"] == 1
+    assert service.get(SNAPSHOT, user="ada").json()["matching"] == 1
     assert b"solve" not in service.worker.store.queues.read("hill")[1]
 
 
@@ -287,15 +307,15 @@ def test_names_are_hashed_where_a_queue_enters(serve, sqlite_url, tmp_path):
     ],
 )
 def test_a_queue_that_cannot_be_is_refused(live, body, field):
-    answer = live.request("PUT", "/v1/clusters/hill/snapshot", json=body)
+    answer = live.request("PUT", SNAPSHOT, json=body)
     assert answer.status_code == 422
     assert answer.json()["field"] == field
-    assert live.get("/v1/clusters/hill/snapshot").status_code == 404
+    assert live.get(SNAPSHOT).status_code == 404
 
 
 def test_a_queue_may_have_so_many_jobs_and_no_more(serve, sqlite_url):
     service = serve(sqlite_url, snapshot_max_jobs=1)
-    answer = service.request("PUT", "/v1/clusters/hill/snapshot", json=queue(waiting=[WIDE, SMALL]))
+    answer = service.request("PUT", SNAPSHOT, json=queue(waiting=[WIDE, SMALL]))
     assert answer.status_code == 413
     assert answer.json()["error"] == "SnapshotTooLargeError"
 
@@ -303,11 +323,8 @@ def test_a_queue_may_have_so_many_jobs_and_no_more(serve, sqlite_url):
 @pytest.mark.usefixtures("real_process")
 def test_a_forecast_that_takes_too_long_leaves_the_queue_without_one(serve, sqlite_url):
     service = serve(sqlite_url, snapshot_forecast_seconds=0.001)
-    service.request("PUT", "/v1/clusters/hill/snapshot", json=queue(waiting=[WIDE]))
-    service.wait_until(
-        lambda: service.get("/v1/clusters/hill/snapshot").json()["forecast_error"] is not None
-    )
-    assert service.get("/v1/clusters/hill/snapshot").json()["jobs"][0]["start_time"] is None
+    put_in_vain(service, queue(waiting=[WIDE]))
+    assert service.get(SNAPSHOT).json()["jobs"][0]["start_time"] is None
 
 
 @pytest.mark.usefixtures("real_process")
@@ -317,10 +334,7 @@ def test_a_process_of_its_own_plays_the_queue(live):
 
 def test_a_forecast_that_fails_leaves_the_service_well(live, monkeypatch):
     monkeypatch.setattr("service.worker.queue_keeper.play_pools", 1 / 2)
-    live.request("PUT", "/v1/clusters/hill/snapshot", json=queue(waiting=[WIDE]))
-    live.wait_until(
-        lambda: live.get("/v1/clusters/hill/snapshot").json()["forecast_error"] is not None
-    )
+    put_in_vain(live, queue(waiting=[WIDE]))
     monkeypatch.undo()
     assert live.get("/health/ready").json()["status"] == "ready"
 
@@ -335,36 +349,26 @@ def test_a_job_that_was_held_and_starts_at_once_spoils_nobody_s_forecast(live):
     put(live, queue(waiting=[job("33", 1, 50, held=True), SMALL]))
     started = [{**job("33", 1, 50), "start_time": NOW + 30}, {**SMALL, "start_time": NOW + 30}]
     put(live, queue(60.0, running=started))
-    assert live.get("/v1/clusters/hill/snapshot").json()["forecast_error"] is None
+    assert live.get(SNAPSHOT).json()["forecast_error"] is None
     assert live.metric("walltimed_job_wait_seconds_count", cluster="hill", kind="observed") == 1
 
 
 def test_what_if_says_of_a_request_that_is_too_short_that_it_holds_few_runs(live):
-    runs = [
-        run_of(
-            f"r{n}", cluster="hill", user="ada", application="solve", runtime=1800.0 + n % 100,
-            requested_walltime=2400.0, end_time=NOW - 60 * n,
-        )
-        for n in reversed(range(300))
-    ]  # fmt: skip
-    live.complete(*runs)
+    live.complete(*solved(1800.0, request=2400.0))
     submission = {"requested_walltime": 1500, "user": "ada", "application": "solve"}
     variants = [{"requested_walltime": walltime} for walltime in (600, 1400, 2400)]
     body = {"submission": submission, "variants": variants}
-    answer = live.post("/v1/clusters/hill/what-if", body).json()
+    answer = live.post(WHAT_IF, body).json()
     shares = [each["share_within"] for each in (answer["as_written"], *answer["variants"])]
     assert max(shares[:3]) < 0.5, shares
     assert shares[3] > 0.9, shares
 
 
-def test_every_worker_says_the_same_of_a_what_if_where_users_have_priorities(
-    live, serve, sqlite_url
-):
+def test_every_worker_says_the_same_of_a_what_if_where_users_have_priorities(live, another):
     put(live, queue(running=[LONG], waiting=[WIDE], policy="fcfs", order="psp"))
-    other = serve(sqlite_url, snapshot_max_age_seconds=1e12)
-    other.wait_until(lambda: other.get("/v1/clusters/hill/snapshot").status_code == 200)
+    other = another()
     body = {"submission": {"requested_walltime": 900, "user": "ada", "queue": "short"}}
-    answers = [each.post("/v1/clusters/hill/what-if", body).json() for each in (live, other)]
+    answers = [each.post(WHAT_IF, body).json() for each in (live, other)]
     assert [each["as_written"]["start_time"] - NOW for each in answers] == [650, 650]
 
 
@@ -374,8 +378,7 @@ def test_a_job_that_is_requeued_is_scored_by_what_was_forecast_since(live):
     again = put(live, queue(120.0, waiting=[WIDE]))
     assert again["jobs"][0]["shift_since_arrival"] == 0
     put(live, queue(180.0, running=[{**WIDE, "start_time": NOW + 150}]))
-    scores = live.get("/v1/waits", cluster="hill").json()["scores"]
-    first = next(each for each in scores if each["queue"] is None and each["made"] == "arrival")
+    first = score_at_arrival(live)
     assert (first["jobs"], first["mean_absolute_error"]) == (2, (570 + 30) / 2)
 
 
@@ -390,10 +393,7 @@ def test_jobs_that_leave_while_no_forecast_can_be_made_are_scored_all_the_same(l
     with monkeypatch.context() as failing:
         failing.setattr(process, "run", fail)
         started = {**waiting[1], "start_time": NOW + 10}
-        live.request("PUT", "/v1/clusters/hill/snapshot", json=queue(60.0, running=[started]))
-        live.wait_until(
-            lambda: live.get("/v1/clusters/hill/snapshot").json()["forecast_error"] is not None
-        )
+        put_in_vain(live, queue(60.0, running=[started]))
     live.complete(
         run_of("31", cluster="hill", user="bob", start_time=NOW + 5, end_time=NOW + 9),
         run_of("36", cluster="hill", user="bob", start_time=NOW + 10, end_time=NOW + 70),
@@ -403,11 +403,10 @@ def test_jobs_that_leave_while_no_forecast_can_be_made_are_scored_all_the_same(l
     assert {each["jobs"] for each in scores} == {2}
 
 
-def test_a_queue_that_was_erased_and_came_again_is_known_to_every_worker(live, serve, sqlite_url):
+def test_a_queue_that_was_erased_and_came_again_is_known_to_every_worker(live, another):
     for now in (0.0, 60.0):
         put(live, queue(now, waiting=[WIDE]))
-    other = serve(sqlite_url, snapshot_max_age_seconds=1e12)
-    other.wait_until(lambda: other.get("/v1/clusters/hill/snapshot").status_code == 200)
+    other = another()
     snapshot = QueueSnapshot(
         cluster="hill",
         taken_at=NOW + 120,
@@ -419,9 +418,7 @@ def test_a_queue_that_was_erased_and_came_again_is_known_to_every_worker(live, s
     with live.worker.store.queues._database.writing() as connection:
         connection.execute(queues_table.delete())
     assert live.worker.store.queues.replace("hill", 1, packed(newer), received_at=NOW + 120)
-    other.wait_until(
-        lambda: other.get("/v1/clusters/hill/snapshot").json().get("matching") == 0, 10.0
-    )
+    other.wait_until(lambda: other.get(SNAPSHOT).json().get("matching") == 0, 10.0)
 
 
 @pytest.mark.parametrize("cluster", ["hill/east", "a b", "höhe", "x/jobs"])
@@ -455,7 +452,7 @@ def test_jobs_beyond_the_planning_depth_are_told_how_long_such_jobs_waited(live)
     view = put(live, queue(60.0, running=started, waiting=later, planning_depth=1))
     assert view["jobs"][-1]["usual_wait"] == 60
     asked = {"submission": {"requested_walltime": 100, "queue": "short"}}
-    answer = live.post("/v1/clusters/hill/what-if", asked).json()
+    answer = live.post(WHAT_IF, asked).json()
     assert (answer["as_written"]["obstacle"], answer["usual_wait"]) == ("not-planned", 60)
     page = live.get("/queue?cluster=hill").text
     assert "not planned yet; half of such jobs waited 1 min or less" in page
@@ -470,7 +467,7 @@ def test_what_if_takes_the_first_gap_where_plays_take_too_long(live, monkeypatch
     monkeypatch.setattr("service.operations.live_queue.what_if.AWAITED_SECONDS", 0.0)
     put(live, queue(running=[LONG], waiting=[WIDE, SMALL]))
     asked = {"submission": {"requested_walltime": 60, "queue": "short"}}
-    answer = live.post("/v1/clusters/hill/what-if", asked).json()
+    answer = live.post(WHAT_IF, asked).json()
     assert answer["as_written"]["start_time"] == NOW + 90
     assert answer["no_interval"] == "no-time"
 
@@ -488,6 +485,6 @@ def test_what_if_takes_the_first_gap_where_plays_take_too_long(live, monkeypatch
 def test_a_queue_is_answered_in_the_order_that_is_asked_for(live, sort, key):
     held = job("33", 4, 50, held=True, reason="Dependency")
     put(live, queue(running=[LONG], waiting=[WIDE, SMALL, held]))
-    jobs = live.get("/v1/clusters/hill/snapshot", sort=sort).json()["jobs"]
+    jobs = live.get(SNAPSHOT, sort=sort).json()["jobs"]
     assert len(jobs) > 2
     assert jobs == sorted(jobs, key=key)

@@ -39,6 +39,21 @@ def starts(answer):
     return {job["job_id"]: job["start_time"] - NOW for job in answer.json()["jobs"]}
 
 
+def placed(job_id, state, *, start, runtime, wait):
+    """A job of the answer whose wait and runtime are those of its prediction."""
+    unknown = ("basis", "nodes", "start_interval", "end_interval")
+    return {
+        **dict.fromkeys(unknown),
+        "job_id": job_id,
+        "state": state,
+        "predicted_walltime": runtime,
+        "start_time": NOW + start,
+        "end_time": NOW + start + runtime,
+        "wait": wait,
+        "turnaround": wait + runtime,
+    }
+
+
 QUEUE = {
     "running": [running("old", 3, elapsed=100, ago=150, predicted_walltime=700)],
     "waiting": [
@@ -57,45 +72,9 @@ def test_jobs_start_when_those_before_them_end_as_predicted(service):
         "method": "max-usage",
         "no_interval": "no-samples",
         "jobs": [
-            {
-                "job_id": "old",
-                "state": "running",
-                "basis": None,
-                "predicted_walltime": 700,
-                "start_time": NOW - 100,
-                "end_time": NOW + 600,
-                "wait": 50,
-                "turnaround": 750,
-                "nodes": None,
-                "start_interval": None,
-                "end_interval": None,
-            },
-            {
-                "job_id": "head",
-                "state": "waiting",
-                "basis": None,
-                "predicted_walltime": 50,
-                "start_time": NOW + 600,
-                "end_time": NOW + 650,
-                "wait": 660,
-                "turnaround": 710,
-                "nodes": None,
-                "start_interval": None,
-                "end_interval": None,
-            },
-            {
-                "job_id": 7,
-                "state": "waiting",
-                "basis": None,
-                "predicted_walltime": 90,
-                "start_time": NOW,
-                "end_time": NOW + 90,
-                "wait": 30,
-                "turnaround": 120,
-                "nodes": None,
-                "start_interval": None,
-                "end_interval": None,
-            },
+            placed("old", "running", start=-100, runtime=700, wait=50),
+            placed("head", "waiting", start=600, runtime=50, wait=660),
+            placed(7, "waiting", start=0, runtime=90, wait=30),
         ],
     }
     assert starts(forecast(service, policy="fcfs", **QUEUE)) == {"old": -100, "head": 600, 7: 650}
@@ -115,12 +94,16 @@ def test_runtimes_are_predicted_from_the_history_of_the_cluster(service):
     assert starts(forecast(service, **queue)) == {"a": 0, "b": 3600}
 
 
-def test_intervals_are_ranges_of_futures_drawn_from_past_errors(service):
-    runs = [
-        run_of(f"{n}", runtime=100 + 37 * n % 900, end_time=NOW - 9e5 + 3000 * n)
+def past_runs(shortest):
+    """A hundred runs that differ by up to a quarter of an hour."""
+    return [
+        run_of(f"{n}", runtime=shortest + 37 * n % 900, end_time=NOW - 9e5 + 3000 * n)
         for n in range(100)
     ]
-    service.complete(*runs)
+
+
+def test_intervals_are_ranges_of_futures_drawn_from_past_errors(service):
+    service.complete(*past_runs(100))
     queue = {"waiting": [waiting("a", 4, user="ada"), waiting("b", 4, user="ada")]}
     answer = forecast(service, samples=19, **queue).json()
     first, second = answer["jobs"]
@@ -195,11 +178,7 @@ def shared_queue(**of_each):
 def test_on_shared_nodes_predicted_runtimes_are_uncertain_and_known_ones_are_not(
     service, remaining_time
 ):
-    runs = [
-        run_of(f"{n}", runtime=1000 + 37 * n % 900, end_time=NOW - 9e5 + 3000 * n)
-        for n in range(100)
-    ]
-    service.complete(*runs)
+    service.complete(*past_runs(1000))
     predicted = shared_queue() | {"remaining_time": remaining_time}
     answer = forecast(service, samples=19, **predicted).json()
     x, _, z = answer["jobs"]

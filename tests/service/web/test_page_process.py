@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 
 import pytest
 
@@ -18,10 +17,9 @@ ROUNDS = ("tuning", FRAME, PageQuery())
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory, sqlite_template):
+def settings(lasting_url):
     """Of a service with an empty history."""
-    file = shutil.copy(sqlite_template, tmp_path_factory.mktemp("pages") / "walltimed.sqlite3")
-    return Settings(database_url=f"sqlite:///{file}")
+    return Settings(database_url=lasting_url())
 
 
 @pytest.fixture(scope="module")

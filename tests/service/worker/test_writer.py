@@ -56,7 +56,7 @@ def writer(stubborn):
     opened.start()
     yield opened
     stubborn.may_write.set()
-    opened.close()
+    opened.close()  # which tests may have done
 
 
 def post(writer, *groups):
@@ -261,9 +261,7 @@ def test_somebody_who_went_away_delays_nobody(stubborn, writer, store):
     assert store.past_runs.count() == 3
 
 
-def test_closing_commits_what_is_queued(stubborn, store):
-    writer = Writer(stubborn, clock=lambda: 0.0)
-    writer.start()
+def test_closing_commits_what_is_queued(writer, store):
     run = a_run("1")
     writer.record(predicted("p", run, job_id="1"))
     writer.close()
@@ -271,10 +269,8 @@ def test_closing_commits_what_is_queued(stubborn, store):
     assert store.scores.of_methods("default")[0].jobs == 1
 
 
-def test_closing_does_not_wait_for_a_database_that_is_away(stubborn):
+def test_closing_does_not_wait_for_a_database_that_is_away(stubborn, writer):
     stubborn.failure = StoreUnavailableError("away")
-    writer = Writer(stubborn, clock=lambda: 0.0)
-    writer.start()
     writer.record(predicted("p", a_run("1")))
     writer.close()
     assert writer.dropped_predictions == 1
@@ -296,9 +292,7 @@ def test_what_cannot_be_dropped_does_not_end_the_writer(stubborn, monkeypatch):
     writer.close()
 
 
-def test_a_closed_writer_takes_nothing(stubborn):
-    writer = Writer(stubborn, clock=lambda: 0.0)
-    writer.start()
+def test_a_closed_writer_takes_nothing(writer):
     writer.close()
     (answer,) = post(writer, *ones(1))
     assert isinstance(answer, StoreUnavailableError)
