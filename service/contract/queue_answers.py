@@ -108,7 +108,7 @@ class LiveJobAnswer:
     ]
     basis: Annotated[
         BasisAnswer | None,
-        Field(description="Basis of `predicted_walltime`; null where the caller has predicted it."),
+        Field(description="Basis of `predicted_walltime`; null before the first forecast."),
     ]
     is_planned: Annotated[
         bool,

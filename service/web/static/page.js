@@ -11,10 +11,16 @@ const ZONED = {
   second: { hour: "2-digit", minute: "2-digit", second: "2-digit" },
 };
 
+// A moment of today is its time alone.
+function written(at, as) {
+  const isToday = at.toDateString() === new Date().toDateString();
+  return new Intl.DateTimeFormat(undefined, ZONED[as === "moment" && isToday ? "clock" : as]).format(at);
+}
+
 function localise(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
-    time.textContent = new Intl.DateTimeFormat(undefined, ZONED[time.dataset.as]).format(at);
+    time.textContent = written(at, time.dataset.as);
     time.title = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" }).format(at);
   }
 }
@@ -28,14 +34,14 @@ function duration(seconds) {
   };
   if (s < 59.5) return say(1, 0, "s");
   if (s < 89.5 * 60) return say(60, 0, "min");
-  return s < 99.5 * 3600 ? say(3600, 1, "h") : say(86400, 1, "days");
+  return s < 98.35 * 3600 ? say(3600, 1, "h") : say(86400, 1, "days");
 }
 
 const UNITS = {
   duration,
   share: (value) => `${+(value * 100).toFixed(1)}%`,
   count: (value) => value.toLocaleString(undefined, { maximumFractionDigits: 1 }),
-  moment: (value) => new Intl.DateTimeFormat(undefined, ZONED.moment).format(value * 1000),
+  moment: (value) => written(new Date(value * 1000), "moment"),
 };
 
 // Ticks that people would choose, in seconds; uPlot's own are powers of ten, and two of them in a minute would read alike.
