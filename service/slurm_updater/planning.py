@@ -6,6 +6,7 @@ from math import ceil, log10
 
 from msgspec import Struct
 
+from predictors.aged_length import MOST_PRECEDENCE, aged_length
 from service.adapters.slurm_fields import prediction_id_of
 from service.adapters.values import MINUTE
 from service.slurm_updater.squeue import QueuedJob
@@ -39,6 +40,7 @@ class Order(StrEnum):
     NONE = "none"
     PSP = "psp"
     SHORTEST_FIRST = "shortest-first"
+    SJF_AGING = "sjf-aging"
 
 
 class UpdateRules(Struct, frozen=True, kw_only=True):
@@ -48,7 +50,8 @@ class UpdateRules(Struct, frozen=True, kw_only=True):
         sets_time_min: whether Slurm and the site allow it.
         keeps_limits: whether a TimeMin leaves limits alone; else those that are ours go.
         soft_floor: seconds below which no TimeMin is set.
-        largest: the site factor of what comes first.
+        largest: the site factor of what comes first; under ``sjf-aging`` what a day of waiting
+            adds to a job's priority.
     """
 
     mode: Mode
@@ -90,7 +93,7 @@ def changes_of(
     comment = wanted_comment(job, estimate, rules, time_min)
     if comment != job.admin_comment and comment is not None:
         changes["AdminComment"] = comment
-    factor = wanted_site_factor(estimate, rules)
+    factor = wanted_site_factor(job, estimate, rules)
     if factor is not None and factor != site_factor:
         changes["SiteFactor"] = str(factor)
     return changes
@@ -128,8 +131,13 @@ def wanted_time_min(job: QueuedJob, estimate: Estimate, rules: UpdateRules) -> i
         return job.time_min
     if not rules.sets_time_min:
         return job.time_min if rules.keeps_limits else 0
-    minutes = max(1, ceil(max(estimate.predicted, rules.soft_floor) / MINUTE))
+    minutes = _minutes(estimate, rules)
     return minutes if minutes < job.limit else 0
+
+
+def _minutes(estimate: Estimate, rules: UpdateRules) -> int:
+    """Return a prediction in whole minutes, not below the floor."""
+    return max(1, ceil(max(estimate.predicted, rules.soft_floor) / MINUTE))
 
 
 def wanted_comment(
@@ -170,10 +178,17 @@ def _marked(comment: str, marks: list[str], time_min: int) -> str:
     return comment if marked == parts else ";".join(marked)
 
 
-def wanted_site_factor(estimate: Estimate, rules: UpdateRules) -> int | None:
-    """Return the site factor to set, in [0, largest]; None for none."""
+def wanted_site_factor(job: QueuedJob, estimate: Estimate, rules: UpdateRules) -> int | None:
+    """Return the site factor to set, in [0, largest]; None for none.
+
+    Under ``sjf-aging`` its sum with the weighted age factor has the order of ``aged_length``. A job
+    without a site factor stands where the longest ones stand.
+    """
     if rules.order is Order.NONE:
         return None
+    if rules.order is Order.SJF_AGING:
+        length = int(MINUTE) * min(_minutes(estimate, rules), job.limit)
+        return rules.largest * (MOST_PRECEDENCE - aged_length(0, length)) // MOST_PRECEDENCE
     if rules.order is Order.PSP:
         if estimate.priority is None:
             return None

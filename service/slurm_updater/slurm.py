@@ -10,7 +10,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from msgspec import Struct
 
-from service.adapters.values import MINUTE
+from service.adapters.values import MINUTE, clock, number
 from service.slurm_updater.squeue import QueuedJob, UnreadableQueueError, read_queue
 
 SOFT_LIMIT_SINCE = (25, 5, 4)
@@ -24,6 +24,11 @@ POLICY = "conservative"
 
 NODE_FORMAT = "%N|%R|%C"
 """sinfo's line for each node and partition: node, partition, processors by use."""
+
+DAY = 24 * 3600
+
+LONGEST_AGE = 7 * DAY
+"""Slurm's default of PriorityMaxAge, in seconds."""
 
 PLANNED_JOBS = 500
 """Slurm's default of ``bf_max_job_test``."""
@@ -57,6 +62,7 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     Attributes:
         keeps_limits: whether a TimeMin leaves the hard limit of a job alone.
         sums_factors: whether a SiteFactor counts.
+        age_of_a_day: what a day of waiting adds to the priority of a job.
         rules: how it schedules, as the service takes them with a queue.
     """
 
@@ -64,6 +70,7 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     version: str
     keeps_limits: bool
     sums_factors: bool
+    age_of_a_day: int
     rules: dict[str, Any]
 
 
@@ -114,6 +121,7 @@ class Slurm:
             version=version,
             keeps_limits=keeps_limits(version, settings.get("SchedulerParameters", "")),
             sums_factors=settings.get("PriorityType") == MULTIFACTOR,
+            age_of_a_day=age_of_a_day(settings),
             rules=rules_of(settings),
         )
 
@@ -223,6 +231,13 @@ def keeps_limits(version: str, scheduler_parameters: str) -> bool:
     if found is None or SOFT_LIMIT_OPTION not in scheduler_parameters.split(","):
         return False
     return tuple(map(int, found.groups())) >= SOFT_LIMIT_SINCE
+
+
+def age_of_a_day(settings: Mapping[str, str]) -> int:
+    """Return what a day of waiting adds to a job's priority (``PriorityWeightAge``)."""
+    weight = int(number(settings.get("PriorityWeightAge")) or 0)
+    longest = clock(settings.get("PriorityMaxAge")) or LONGEST_AGE
+    return int(weight * DAY // longest)
 
 
 def rules_of(settings: Mapping[str, str]) -> dict[str, Any]:

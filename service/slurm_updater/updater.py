@@ -220,7 +220,7 @@ class Updater:
         past = self._past.get(job.job_id)
         if past is None or past.estimate.predicted > job.submission.requested_walltime:
             return True
-        matters = rules.sets_time_min or rules.order is Order.SHORTEST_FIRST
+        matters = rules.sets_time_min or rules.order in {Order.SHORTEST_FIRST, Order.SJF_AGING}
         return matters and now >= past.due_again
 
     def _learn(self, job_id: str, estimate: Estimate, now: float) -> None:
@@ -336,12 +336,15 @@ def rules_of(options: UpdaterOptions, site: ControllerSettings) -> tuple[UpdateR
     if order is not Order.NONE and not site.sums_factors:
         warnings.append("SiteFactor is not set: it needs PriorityType=priority/multifactor")
         order = Order.NONE
+    if order is Order.SJF_AGING and not site.age_of_a_day:
+        warnings.append("SiteFactor is not set: sjf-aging needs a PriorityWeightAge")
+        order = Order.NONE
     rules = UpdateRules(
         mode=options.mode,
         sets_time_min=options.mode is Mode.SOFT and site.keeps_limits,
         keeps_limits=site.keeps_limits,
         soft_floor=options.soft_floor,
         order=order,
-        largest=options.site_factor,
+        largest=site.age_of_a_day if order is Order.SJF_AGING else options.site_factor,
     )
     return rules, warnings

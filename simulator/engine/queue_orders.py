@@ -7,15 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from predictors.accuracy_groups import STEP_SECONDS, aged
+from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE
+from predictors.aged_length import aged_length as key_of_length
 from simulator.engine.compiled import inlined, kernel
 from simulator.engine.state import NEVER, UNKNOWN, State
 
 FCFS, SJF, WFP, PSP, PSP_AGING, SJF_AGING = range(6)
-
-LENGTH_FACTOR = 4
-MOST_PRECEDENCE = 24 * 3600
-"""Under ``sjf-aging`` a job stands behind jobs submitted up to this many seconds later; and at most
-``LENGTH_FACTOR`` times its own length later."""
 
 ORDERS: Mapping[str, int] = {
     "fcfs": FCFS,
@@ -38,20 +35,12 @@ MEANINGS: Mapping[str, str] = {
 
 NEEDS_PRIORITY = frozenset({"psp", "psp-aging"})
 
+aged_length = inlined(key_of_length)
+
 _TICK = int(STEP_SECONDS)
 
 _SLACK = 1024
 """The queue moves up when this many more places before its head are unused than it has jobs."""
-
-
-@inlined
-def aged_length(submit: int, length: int) -> int:
-    """Return the key of a job under ``sjf-aging``, which does not change while it waits.
-
-    Every waiting job ages alike, so age less length is an order that never changes. In Slurm it is
-    the sum of the age factor and a SiteFactor.
-    """
-    return submit + min(LENGTH_FACTOR * length, MOST_PRECEDENCE)
 
 
 @inlined

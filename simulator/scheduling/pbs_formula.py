@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE
 from simulator.engine.pbs import formula
 from simulator.engine.pbs.pbs_state import DEEPEST
 
@@ -12,6 +13,12 @@ LONGEST_FORMULA = 4096
 
 SOFT_WALLTIME, WAIT = "soft_walltime", "eligible_time"
 """Variables whose values are known during the simulation only."""
+
+
+AGED_FORMULA = (
+    f"eligible_time - min({LENGTH_FACTOR} * (soft_walltime or walltime), {MOST_PRECEDENCE})"
+)
+"""The order ``sjf-aging`` as a site sets it, with ``eligible_time_enable``."""
 
 
 class FormulaError(ValueError):
@@ -49,15 +56,15 @@ def compiled_formula(text: str) -> list[Operation]:
     """Return the operations of a formula.
 
     Raises:
-        FormulaError: it is no expression of numbers, names, + - * / // **, min, max, abs, sqrt,
-            log, exp and pow, or it is too long.
+        FormulaError: it is no expression of numbers, names, + - * / // **, or, min, max, abs,
+            sqrt, log, exp and pow, or it is nested too deeply.
     """
     try:
         operations = list(_operations(ast.parse(text[:LONGEST_FORMULA].strip(), mode="eval").body))
     except (FormulaError, SyntaxError, ValueError, RecursionError) as error:
         raise FormulaError(
             f"The twin cannot read job_sort_formula = {text[:200]!r}: it takes numbers, names, "
-            "+ - * / // **, min, max, abs, sqrt, log, exp and pow."
+            "+ - * / // **, or, min, max, abs, sqrt, log, exp and pow."
         ) from error
     if len(operations) >= DEEPEST and _deepest(operations) > DEEPEST:
         raise FormulaError(f"job_sort_formula is nested too deeply: {text[:200]!r}.")
@@ -79,6 +86,8 @@ def _operations(node: ast.expr) -> Iterator[Operation]:
             yield from _operations(left)
             yield from _operations(right)
             yield Operation(_BINARY[type(operator)])
+        case ast.BoolOp(op=ast.Or(), values=values):
+            yield from _folded(values, formula.OR)
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
             yield from _called(name, arguments)
         case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=name), args=arguments):
@@ -97,12 +106,17 @@ def _called(name: str, arguments: list[ast.expr]) -> Iterator[Operation]:
         yield from _operations(arguments[1])
         yield Operation(formula.POWER)
     elif name in _EXTREMES and arguments:
-        yield from _operations(arguments[0])
-        for each in arguments[1:]:
-            yield from _operations(each)
-            yield Operation(_EXTREMES[name])
+        yield from _folded(arguments, _EXTREMES[name])
     else:
         raise FormulaError
+
+
+def _folded(arguments: list[ast.expr], code: int) -> Iterator[Operation]:
+    """Yield an operation of two numbers on several, from left to right."""
+    yield from _operations(arguments[0])
+    for each in arguments[1:]:
+        yield from _operations(each)
+        yield Operation(code)
 
 
 def _variable(name: str) -> Operation:

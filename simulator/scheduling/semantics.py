@@ -12,6 +12,7 @@ from simulator.engine.policies.pinning import MEANINGS as PINNED_MEANINGS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import MEANINGS as ORDER_MEANINGS
 from simulator.engine.queue_orders import NEEDS_PRIORITY, ORDERS
+from simulator.scheduling.pbs_formula import AGED_FORMULA
 from simulator.scheduling.pbs_rules import PBS_MEANING, PbsRules
 from simulator.scheduling.slurm_rules import MEANING as SLURM_MEANING
 from simulator.scheduling.slurm_rules import SlurmRules
@@ -250,11 +251,16 @@ class Semantics:
         formula = f"job_sort_formula = {rules.job_sort_formula}" if rules.job_sort_formula else ""
         return {
             "Policy": f"{PBS}: {PBS_MEANING}",
-            "Order": self._order(formula or "submission", length),
+            "Order": self._order(formula or "submission", length) + self._as_formula(),
             "PBS": rules.card(),
             **_site_card(rules),
             "Estimates act on": f"soft_walltime: {'estimate' if self._acts else 'none'}",
         }
+
+    def _as_formula(self) -> str:
+        """Return the formula that a site sets for the order of a twin of PBS, if there is one."""
+        is_formula = self.order == "sjf-aging" and self.estimated_order and self._acts
+        return f"; job_sort_formula = {AGED_FORMULA}" if is_formula else ""
 
     @property
     def _acts(self) -> bool:

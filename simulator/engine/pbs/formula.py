@@ -11,9 +11,9 @@ BY_ESTIMATE, BY_WALLTIME = 1, 2
 
 (
     CONSTANT, COLUMN, SOFT_WALLTIME, WAIT, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, POWER,
-    LEAST, MOST, NEGATIVE, ABSOLUTE, ROOT, LOGARITHM, EXPONENTIAL,
-) = range(17)  # fmt: skip
-"""Operations of a formula; the first four push a number, the next eight take two."""
+    OR, LEAST, MOST, NEGATIVE, ABSOLUTE, ROOT, LOGARITHM, EXPONENTIAL,
+) = range(18)  # fmt: skip
+"""Operations of a formula; the first four push a number, the next nine take two."""
 
 
 @kernel
@@ -129,6 +129,8 @@ def _combined(operation: int, left: float, right: float) -> float:
         result = math.floor(left / right)
     elif operation == POWER:
         result = left**right
+    elif operation == OR:
+        result = left if left != 0.0 else right
     elif operation == LEAST:
         result = min(left, right)
     return result

@@ -114,7 +114,7 @@ class Slurm:
     """Shows what the real commands showed."""
 
     site = ControllerSettings(
-        cluster="hill", version="22.05.8", keeps_limits=False, sums_factors=True,
+        cluster="hill", version="22.05.8", keeps_limits=False, sums_factors=True, age_of_a_day=0,
         rules=rules_of({}),
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ import time
 from contextlib import nullcontext
 from io import BytesIO
 from itertools import count
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from running_service import Service
 from slurm_stand_in import SlurmStandIn
 
+from predictors.aged_length import aged_length
 from service.cli.slurm_updating import follow
 from service.slurm_updater.planning import (
     LARGEST_SITE_FACTOR,
@@ -479,14 +481,42 @@ def test_without_multifactor_no_site_factor_is_set(slurm, updater):
 
 
 @given(
+    waits=st.tuples(st.integers(0, 6 * 86400), st.integers(0, 6 * 86400)),
+    predicted=st.tuples(st.integers(1, 200_000), st.integers(1, 200_000)),
+)
+def test_age_and_site_factor_have_the_order_that_a_backtest_plays(waits, predicted):
+    def priority(wait, seconds):
+        estimate = Estimate(predicted=seconds, prediction_id="p-1")
+        a_second_each = rules(order=Order.SJF_AGING, largest=86400)
+        return wait + wanted_site_factor(a_job(5000), estimate, a_second_each)
+
+    def key(wait, seconds):
+        return aged_length(-wait, 60 * ceil(max(seconds, 60) / 60))
+
+    pairs = list(zip(waits, predicted, strict=True))
+    assert priority(*pairs[0]) - priority(*pairs[1]) == key(*pairs[1]) - key(*pairs[0])
+
+
+def test_what_a_day_of_waiting_is_worth_is_slurms_own_setting(slurm, updater):
+    slurm.keep(NAMED, "own", "het")
+    without = updater(order=Order.SJF_AGING, mode=Mode.OFF).round()
+    assert "sjf-aging needs a PriorityWeightAge" in without.warnings[0]
+    slurm.config += "PriorityWeightAge       = 7000\nPriorityMaxAge          = 7-00:00:00\n"
+    slurm.write()
+    updater(order=Order.SJF_AGING, mode=Mode.OFF).round()
+    factors = {job: int(settings["SiteFactor"]) for job, settings in slurm.updates()}
+    assert 1000 > factors["6+0"] > factors["10"] > factors["4"]
+
+
+@given(
     priority=st.floats(min_value=0, max_value=1e300),
     predicted=st.floats(min_value=1, max_value=1e9),
     largest=st.integers(100, LARGEST_SITE_FACTOR),
-    order=st.sampled_from([Order.PSP, Order.SHORTEST_FIRST]),
+    order=st.sampled_from([Order.PSP, Order.SHORTEST_FIRST, Order.SJF_AGING]),
 )
 def test_site_factors_stay_in_the_range_that_scontrol_takes(priority, predicted, largest, order):
     estimate = Estimate(predicted=predicted, prediction_id="p-1", priority=priority)
-    factor = wanted_site_factor(estimate, rules(order=order, largest=largest))
+    factor = wanted_site_factor(a_job(600), estimate, rules(order=order, largest=largest))
     assert 0 <= factor <= largest
 
 
