@@ -70,7 +70,7 @@ def jobs_of(options: argparse.Namespace) -> tuple[Workload, list[LogJob]]:
     Raises:
         WorkloadError: the window has no jobs.
     """
-    workload = prepare(read_swf(options.log))
+    workload = prepare(read_swf(options.log), overrun="keep")  # Slurm itself ends jobs
     estimates = workload.request
     if options.time_min:
         by_method = Estimates.named(options.time_min)
