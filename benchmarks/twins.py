@@ -8,6 +8,7 @@ processor for one backfill cycle by the length of the queue; and with LOG the ti
 """
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from matplotlib import pyplot as plt
 sys.path.append(str(Path(__file__).parents[1] / "research" / "fast_motion"))
 
 from recorded_plays import Likeness, RecordedPlay, read_play, starts_under, twin_starts
+from slurm_play import comparisons
 
 from simulator.engine.slurm.slurm_loop import run
 from simulator.engine.slurm.slurm_state import NodeGroup, PartitionNodes, new_slurm_state
@@ -39,6 +41,8 @@ CYCLES = 50
 
 NODES = 128
 
+DATA = Path(__file__).parents[1] / "tests/data/twins"
+
 INTERVAL = 31
 """Seconds: one bf_interval and the start of a cycle."""
 
@@ -50,7 +54,7 @@ HOUR = 3600
 
 def recorded(name: str) -> RecordedPlay:
     """Return a play that is kept for tests."""
-    return read_play(Path(__file__).parents[1] / f"tests/data/twins/{name}.csv")
+    return read_play(DATA / f"{name}.csv")
 
 
 def schedules() -> Iterator[tuple[str, str, Likeness]]:
@@ -71,6 +75,10 @@ def print_likeness() -> None:
     print(Likeness.HEADS)
     for name, scheduler, likeness in schedules():
         print(likeness.row(f"{name}, {scheduler}"))
+    for notes in sorted(DATA.glob("*/play.json")):
+        print(f"{notes.parent.name}, Slurm {json.loads(notes.read_text())['first']['slurm']}")
+        for name, likeness in comparisons(notes.parent):
+            print(likeness.row(f"  {name}"))
 
 
 def seconds_of_cycle(nodes: int, waiting: int) -> float:

@@ -17,7 +17,7 @@ from fast_cluster import FastCluster
 BEFORE, AFTER = 3.0, 20.0
 """Seconds of the clock around an event in which it goes slowly."""
 
-WORK = 10_000.0
+WORK = 40_000.0
 """Bound on speed times waiting jobs: a cycle's time grows with the queue."""
 
 LONGEST_SLEEP = 0.004

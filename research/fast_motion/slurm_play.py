@@ -40,6 +40,7 @@ from simulator.scheduling.slurm_cluster import partition_names
 from simulator.scheduling.slurm_configuration import COMMANDS, read_configuration
 from simulator.scheduling.slurm_rules import SlurmCluster
 from simulator.scheduling.workload import Workload, WorkloadError, prepare
+from simulator.traces.files import text_writer
 from simulator.traces.swf import read_swf
 
 DAY = 86400
@@ -137,11 +138,14 @@ def play_once(
         ids = player.play([play_job(job, rules.cluster) for job in played])
         rows = list(rows_of(cluster.directory / "jobcomp.txt", player.zero, ids, played))
         write_play(file, rows)
+        log = cluster.log()
+        with text_writer(str(file).replace(".csv.", ".log.")) as written:
+            written.write(log)
         return {
             "slurm": cluster.version,
             "real_seconds": round(player.seconds),
             "crawled": round(player.crawled, 3),
-            "cycle_seconds": cycle_seconds(cluster.log()),
+            "cycle_seconds": cycle_seconds(log),
             "not_completed": sum(row["state"] != "COMPLETED" for row in rows),
         }
 

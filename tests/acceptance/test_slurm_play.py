@@ -20,7 +20,8 @@ MISSING += [name for name in ("gcc",) if shutil.which(name) is None]
 
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.lengthy(40),
+    pytest.mark.lengthy(100),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}"),
 ]
 
@@ -53,7 +54,7 @@ def test_a_log_is_played_twice_and_compared_with_the_twin(tmp_path):
         sys.executable, SCRIPT, tmp_path / "log.swf", "--conf", tmp_path / "slurm.conf",
         "--root", ROOT, "--speeds", "50,200,1000", "--most-crawled", "1", "-o", tmp_path / "plays",
     ]  # fmt: skip
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=280)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=550)
     assert done.returncode == 0, done.stderr + done.stdout
     assert "first, second play" in done.stdout
     assert "second play, twin" in done.stdout
@@ -68,5 +69,5 @@ def test_a_log_is_played_twice_and_compared_with_the_twin(tmp_path):
     assert (first.overrun >= 0).all()
     notes = json.loads((tmp_path / "plays/play.json").read_text())
     assert notes["second"]["not_completed"] == 0
-    again = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    again = subprocess.run(words, capture_output=True, text=True, check=True, timeout=300)
     assert "jobs on 4 nodes" not in again.stdout

@@ -276,7 +276,7 @@ def _start(state: SlurmState, place: int, length: int) -> int:
     if rules.bf_max_job_start and clock.cycle_starts >= rules.bf_max_job_start:
         return END_CYCLE
     if is_whole and clock.slots < rules.bf_node_space_size:
-        end = -(-(clock.now + length) // rules.bf_resolution) * rules.bf_resolution
+        _, end = _slot_of(state, clock.now, length)
         reserve(state, PLAN, 0, end)
     return STARTED
 

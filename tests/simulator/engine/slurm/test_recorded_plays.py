@@ -1,11 +1,19 @@
 """The twin against starts that a real Slurm recorded; no Slurm is needed."""
 
+import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from recorded_plays import Likeness, estimates_of, read_play, twin_starts, workload_of
+from recorded_plays import (
+    Likeness,
+    estimates_of,
+    read_play,
+    rules_of,
+    twin_starts,
+    workload_of,
+)
 
 from simulator.engine.slurm.node_sets import members_of
 from simulator.scheduling.estimates import store_estimates
@@ -54,6 +62,19 @@ def test_with_soft_limits_starts_are_those_of_the_real_slurm():
     found = likeness("k113auto")
     assert found.within_interval >= 0.85
     assert found.within_300 >= 0.98
+    assert found.other_wait == pytest.approx(found.wait, rel=0.03)
+
+
+@pytest.mark.parametrize("name", sorted(file.parent.name for file in PLAYS.glob("*/play.json")))
+@pytest.mark.parametrize("which", ["first", "second"])
+def test_starts_under_other_configurations_are_those_of_the_real_slurm(name, which):
+    notes = json.loads((PLAYS / name / "play.json").read_text())
+    play = read_play(PLAYS / name / f"{which}.csv.gz")
+    rules = rules_of(PLAYS / name / "site", notes[which]["cycle_seconds"])
+    found = Likeness.of(play, twin_starts(play, rules, rules.cluster.cpus), CYCLE)
+    assert found.within_300 >= 0.84
+    assert found.median <= 15
+    assert found.correlation >= 0.999
     assert found.other_wait == pytest.approx(found.wait, rel=0.03)
 
 

@@ -209,6 +209,19 @@ def test_before_25_05_ends_that_give_a_plan_no_nodes_put_it_off():
     assert starts(jobs, 4, release=2205) == [0, 0, 0, 630, 30]
 
 
+def test_before_24_11_ends_of_plans_are_rounded_down():
+    jobs = [
+        (0, 1, 3600, 3600),  # node 0
+        (0, 4, 24, 60),
+        (1, 5, 600, 600),  # waits for all nodes
+        (2, 2, 30, 300),  # starts in the cycle at 30 and is expected to end at 330
+        (3, 4, 60, 300),  # is planned behind it: from 360 on, or from the step that begins at 300
+        (4, 2, 30, 300),  # would end at 330
+    ]
+    assert starts(jobs, 5) == [0, 0, 3600, 30, 60, 30]
+    assert starts(jobs, 5, release=2205) == [0, 0, 3600, 30, 60, 120]
+
+
 def test_deferred_jobs_start_when_the_main_scheduler_looks():
     assert starts([(5, 1, 60, 60)], 1, defer=True) == [6]
     assert starts([(5, 1, 60, 60)], 1, defer=True, batch_sched_delay=9) == [9]
