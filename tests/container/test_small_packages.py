@@ -3,11 +3,12 @@
 On a copy of this machine that ends with each test.
 """
 
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from machine_copy import DEB, RPM, MachineCopy, reason_to_skip
+from machine_copy import DEB, RPM, MachineCopy, complaints_of, reason_to_skip
 
 ROOT = Path(__file__).parents[2]
 LARGEST = 200_000  # bytes
@@ -47,6 +48,11 @@ def test_each_is_small_and_needs_no_processor_of_a_kind(packages):
     for each in built:
         print(f"\n{each.name}: {each.stat().st_size / 1000:.0f} kB")
         assert each.stat().st_size < LARGEST
+
+
+@pytest.mark.skipif(not shutil.which("rpmlint"), reason="needs rpmlint")
+def test_rpmlint_says_nothing_but_what_is_listed(packages):
+    assert complaints_of(*packages.glob("*.rpm")) == []
 
 
 @pytest.mark.parametrize("kind", [DEB, RPM])

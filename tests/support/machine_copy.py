@@ -22,6 +22,7 @@ echo made
 exec sleep infinity
 """
 
+ROOT = Path(__file__).parents[2]
 DEB, RPM = "deb", "rpm"
 TOOLS = ("unshare", "nsenter", "dpkg-deb", "rpmbuild")
 SECONDS = 300.0
@@ -113,3 +114,10 @@ def output_of(command: list[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout + done.stderr
+
+
+def complaints_of(*packages: Path) -> list[str]:
+    """What rpmlint says of packages beside what deploy/rpmlint.toml lists."""
+    options = ["--config", ROOT / "deploy" / "rpmlint.toml"]
+    said = output_of([str(word) for word in ("rpmlint", *options, *packages)])
+    return [line for line in said.splitlines() if ": E: " in line or ": W: " in line]
