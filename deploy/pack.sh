@@ -12,9 +12,9 @@
 #
 # PACKAGE_VERSION in the environment is another version, COMPRESSION=none packs at once, for trying.
 version=${PACKAGE_VERSION:-$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml | head -n 1)}
-case ${COMPRESSION:-xz} in
+case ${COMPRESSION:-zstd} in
     none) compression_deb=-Znone compression_rpm=w.ufdio ;;
-    *) compression_deb='-Zxz -z2' compression_rpm=w2T0.xzdio ;;
+    *) compression_deb='-Zzstd -z9' compression_rpm=w9.zstdio ;;
 esac
 maintainer='walltimed maintainers <walltimed@localhost>'
 description='Predicts at every submission how long a job will really run, from how long
