@@ -230,7 +230,7 @@ def test_partitions_that_no_job_knows_are_refused(refused, tmp_path, log):
     assert "partition" in refused("backtest", log, "--partitions", tmp_path / "partitions")
 
 
-def test_a_log_of_sacct_is_played_by_the_twin_of_slurm_and_one_of_pbs_by_easy(walltimed):
+def test_logs_of_resource_managers_are_played_by_their_twins(walltimed):
     words = ("--processors", 64, "-m", "max-usage", "--shake", 0, "--json")
     slurm, pbs = (
         json.loads(walltimed("backtest", DATA / file, *words)[1])
@@ -238,3 +238,27 @@ def test_a_log_of_sacct_is_played_by_the_twin_of_slurm_and_one_of_pbs_by_easy(wa
     )
     assert (slurm["scheduler"], pbs["scheduler"]) == ("slurm", "pbs")
     assert slurm["in_force"]["profile"] == pbs["in_force"]["profile"] == "order"
+
+
+SITES = {
+    "slurm": {
+        "config": "Configuration data as of 2026-11-21T17:30:00\nSLURM_VERSION = 26.05.5\n",
+        "partition": "PartitionName=all\n   Nodes=n[1-2] OverSubscribe=EXCLUSIVE\n",
+        "node": "NodeName=n1 CPUTot=4 State=IDLE\n\nNodeName=n2 CPUTot=4 State=IDLE\n",
+    },
+    "pbs": {
+        "server": "create queue all\nset server scheduling = True\n",
+        "nodes": "n1\n     resources_available.ncpus = 4\n\nn2\n     pcpus = 4\n",
+        "sched_config": "strict_ordering: true ALL\n",
+    },
+}
+
+
+@pytest.mark.parametrize("scheduler", SITES)
+def test_a_sites_configuration_names_its_scheduler_and_its_nodes(page_of, tmp_path, scheduler):
+    for name, text in SITES[scheduler].items():
+        (tmp_path / name).write_text(text)
+    write_swf(log_of([(0, 8, 60, 100), (1, 4, 60, 100)], 8), tmp_path / "log.swf")
+    page = page_of(tmp_path / "log.swf", f"--{scheduler}-config", tmp_path)
+    assert "2 nodes of 4 CPUs; partitions all (2 nodes, tier" in page
+    assert f"{scheduler}: starts jobs as" in page
