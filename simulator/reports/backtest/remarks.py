@@ -18,8 +18,8 @@ HOURS_OF_YEAR = 8766
 
 FIRST_WEEK = (
     "In the first week predictions are recorded and scored (mode observe), and no job changes. To "
-    "go back, set the mode to observe again: jobs keep the requests of their users all the time, "
-    "so there is nothing to undo."
+    "go back, set the mode to observe again and unset the order: jobs keep the requests of their "
+    "users all the time. Waiting jobs keep their site factors until they start."
 )
 
 
