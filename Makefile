@@ -15,7 +15,7 @@ COUNTING := awk '/^Collecting/ {printf "\r  collected %d", ++n; fflush()} \
 COUNTED := --require-hashes | $(COUNTING)
 # The largest packages are fetched and unpacked beside all others. The files name every package
 # that is needed, so nothing is left to be resolved.
-LARGE := llvmlite|numba|numpy|psycopg-binary
+LARGE := llvmlite|numba|numpy|psycopg-binary|scikit-learn|scipy
 these = awk -v large='^($(LARGE))==' '/^[a-z]/ {wanted = $(1)($$0 ~ large)} wanted' requirements/runtime.txt
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
@@ -102,8 +102,8 @@ PIN := uv pip compile --universal --python-version 3.11 --generate-hashes --no-h
 
 lock:
 	$(PIN) pyproject.toml -o requirements/runtime.txt
-	$(PIN) pyproject.toml --extra reports --extra tuning -o requirements/full.txt
-	$(PIN) pyproject.toml --extra reports --extra tuning --group dev -o requirements/dev.txt
+	$(PIN) pyproject.toml --extra reports -o requirements/full.txt
+	$(PIN) pyproject.toml --extra reports --group dev -o requirements/dev.txt
 	$(PIN) pyproject.toml --extra learning --constraint requirements/dev.txt -o requirements/learning.txt
 	$(PIN) --group docs --constraint requirements/dev.txt -o requirements/docs.txt
 	$(PIN) --group build -o requirements/build.txt

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from predictors.answers import DistributionMethod
 from predictors.base import Memory, Question
 from predictors.jobs import Completion, Prediction, Submission
 from predictors.methods.attention import Attention
+from predictors.methods.forest import Forest
 from predictors.methods.least_cost import LeastCost
 from predictors.parameters import number, whole_number
 from predictors.tuning.cluster_round import SimulatedRounds
@@ -14,7 +16,7 @@ from predictors.tuning.tunables import FIRST, estimates_of
 
 
 class Auto:
-    """Answers with attention or least-cost, whichever costs less on the cluster.
+    """Answers with attention, least-cost or forest, whichever costs least on the cluster.
 
     A prediction costs its error, and the price if it is an underestimate. A round after every
     ``every`` runs proposes the method whose predictions cost less. A proposal that wins on later
@@ -38,7 +40,10 @@ class Auto:
         self._every = whole_number("every", every, 0, 100_000)
         self._least_cost = LeastCost(price=price)
         self._attention = Attention(price=price)
-        self._rounds = SimulatedRounds(first=FIRST, prices=(price,), plan=TuningPlan(), every=every)
+        self._forest = Forest(price=price)
+        self._rounds = SimulatedRounds(
+            first=FIRST, prices=(price,), plan=TuningPlan(), every=every, forest=self._forest
+        )
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -47,8 +52,8 @@ class Auto:
 
     @property
     def memory(self) -> Memory:
-        """The memory of both methods; it does not hold what rounds adopted."""
-        return self._attention.memory | self._least_cost.memory
+        """The memory of all methods; it does not hold what rounds adopted."""
+        return self._attention.memory | self._least_cost.memory | self._forest.memory
 
     @property
     def rounds(self) -> SimulatedRounds:
@@ -76,11 +81,16 @@ class Auto:
             if self._every
             else {}
         )
-        self._rounds.observe(completion, estimates)
         self._least_cost.observe(completion)
         self._attention.observe(completion)
+        self._forest.observe(completion)
+        self._rounds.observe(completion, estimates)
+        learned = self._rounds.sites[0].forest.now
+        if self._forest.learned is not learned:
+            self._forest = self._forest.retuned(learned)
 
     @property
-    def _answering(self) -> Attention | LeastCost:
+    def _answering(self) -> DistributionMethod:
         [chosen] = self._rounds.methods
-        return self._least_cost if chosen == LeastCost.name else self._attention
+        methods = (self._attention, self._least_cost, self._forest)
+        return next(method for method in methods if method.name == chosen)

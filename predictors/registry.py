@@ -7,6 +7,7 @@ from typing import Any
 from predictors.auto import Auto
 from predictors.base import Predictor
 from predictors.methods.attention import Attention
+from predictors.methods.forest import Forest
 from predictors.methods.knn import Knn
 from predictors.methods.last_two import LastTwo
 from predictors.methods.least_cost import LeastCost
@@ -23,6 +24,7 @@ PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
     "knn": Knn,
     "least-cost": LeastCost,
     "attention": Attention,
+    "forest": Forest,
 }
 """The methods in the order in which tables show them, requests first."""
 
@@ -32,7 +34,7 @@ AUTO = Auto.name
 METHODS = (*PREDICTORS, AUTO)
 """All names of methods."""
 
-UNCERTAIN = frozenset({LeastCost.name, Attention.name})
+UNCERTAIN = frozenset({LeastCost.name, Attention.name, Forest.name})
 """The methods with a distribution: each is an ``UncertainPredictor``."""
 
 

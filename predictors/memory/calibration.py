@@ -87,7 +87,7 @@ class Calibration:
     """Counts the PIT values and scores of a table's runs.
 
     Args:
-        recent: the runs, ``capacity_for`` of them; no other Calibration may observe this table.
+        recent: the runs, ``capacity_for`` of them; no other Calibration may write to this table.
         score: computes PIT values and scores.
         recalibrated: number of last runs used for recalibration.
 
@@ -97,6 +97,7 @@ class Calibration:
 
     def __init__(self, recent: JobTable, score: ScoreRows, *, recalibrated: int = 0) -> None:
         self._recent = recent
+        self._changes = recent.watch()
         self._score = score
         self._recalibrated = recalibrated
         self.history = recent.capacity - capacity_for(0, recalibrated=recalibrated)
@@ -114,7 +115,7 @@ class Calibration:
 
     def _at(self, window: RowWindow) -> Histograms:
         """Return the histograms for a window; NOTHING with fewer than ENOUGH runs."""
-        if window.time < self._newest or self._recent.changed_from != UNCHANGED:
+        if window.time < self._newest or self._changes.first != UNCHANGED:
             if window.stop - window.first < ENOUGH:
                 return NOTHING
             ends = self._recent.columns[0][END]
@@ -150,7 +151,7 @@ class Calibration:
 
     def _forget_changes(self) -> None:
         """Forget the rows from the first one on at which a run was inserted."""
-        changed, self._recent.changed_from = self._recent.changed_from, UNCHANGED
+        changed = self._changes.take()
         self._scored.forget(changed)
         self._placed.forget(changed)
         if changed < self._counted[0][1]:

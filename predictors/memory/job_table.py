@@ -1,6 +1,8 @@
 """The most recent jobs of a cluster as flat columns, in order of their end."""
 
 import math
+from copy import copy, deepcopy
+from weakref import ref
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from predictors.memory.columns import (
     UNKNOWN,
     Columns,
     Features,
+    Floats,
     Ids,
     JobQuery,
     RowWindow,
@@ -33,7 +36,7 @@ TEMPLATE_ATTRIBUTES = ("user", "group", "queue", "application")
 """The attributes that a template may contain (Xu et al. 2019, section 1), in column order."""
 
 UNCHANGED = 1 << 62
-"""Value of ``JobTable.changed_from`` as long as no row has changed."""
+"""Value of ``RowChanges.first`` as long as no row has changed."""
 
 FEWEST_ROWS = 64
 """Number of rows of a new table."""
@@ -87,6 +90,22 @@ class InternedNames:
         return number
 
 
+class RowChanges:
+    """The rows of a table that changed since its observer looked.
+
+    Attributes:
+        first: the least number (a row plus ``JobTable.moved``) at which a run was inserted.
+    """
+
+    def __init__(self) -> None:
+        self.first = 0
+
+    def take(self) -> int:
+        """Return ``first``, and begin anew."""
+        first, self.first = self.first, UNCHANGED
+        return first
+
+
 class JobTable:
     """Stores the ``capacity`` runs that ended last, among equal end times those observed last.
 
@@ -104,14 +123,12 @@ class JobTable:
     Attributes:
         moved: number of rows by which all rows were moved back so far. A row plus ``moved`` is a
             number that stays the same until a run is inserted before it.
-        changed_from: the least of these numbers at which a run was inserted; the one observer of
-            the table (``Calibration``) sets it back to UNCHANGED.
     """
 
     def __init__(self, capacity: int, *, names_jobs: bool = False) -> None:
         self.capacity = capacity
         self.moved = 0
-        self.changed_from = 0
+        self._changes: list[ref[RowChanges]] = []
         self._names_jobs = names_jobs
         self._first = 0
         self._stop = 0
@@ -187,7 +204,26 @@ class JobTable:
         place = columns.insert(self._columns, window, row, ids, self._newest)
         self._name(place, submission.job_id)
         self._stop += 1
-        self.changed_from = min(self.changed_from, self.moved + place)
+        for reference in self._changes:
+            if changes := reference():
+                changes.first = min(changes.first, self.moved + place)
+
+    def watch(self) -> RowChanges:
+        """Return the changes of rows from now on; all present rows count as changed."""
+        changes = RowChanges()
+        self._changes = [*(each for each in self._changes if each()), ref(changes)]
+        return changes
+
+    def copy(self) -> "JobTable":
+        """Return a table with the same runs, without observers."""
+        other = copy(self)
+        other._become_own()  # noqa: SLF001 - of this class
+        return other
+
+    def outcomes(self) -> tuple[Floats, Floats, Floats]:
+        """Return runtimes, requests and ends of the runs, in order of their ends."""
+        rows = self._numbers[:, self._first : self._stop]
+        return rows[RUNTIME], rows[REQUEST], rows[END]
 
     @property
     def first(self) -> int:
@@ -258,6 +294,15 @@ class JobTable:
         bounds = np.full((2 * FEATURES, rows // BLOCK + 1), np.nan)
         self._columns = (self._numbers, self._attributes, bounds)
         self._jobs = np.full(rows if self._names_jobs else 0, None, dtype=object)
+
+    def _become_own(self) -> None:
+        """Replace everything that is shared with the table that this one is a shallow copy of."""
+        numbers, attributes, bounds = (each.copy("K") for each in self._columns)
+        self._columns = (numbers, attributes, bounds)
+        self._numbers, self._attributes = numbers, attributes
+        self._newest, self._jobs = self._newest.copy(), self._jobs.copy()
+        self._interned = deepcopy(self._interned)
+        self._changes = []
 
     def _move_back(self) -> None:
         rows = slice(self._first, self._stop)

@@ -1,5 +1,6 @@
 """The estimate of least expected cost over a distribution whose weights were learned."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -112,19 +113,24 @@ class Attention(DistributionMethod):
         return self._recent.job(normalised(submission))
 
     def _score(self, begin: int, end: int) -> None:
-        """Score rows, none of which depends on another: many of them on two cores."""
-        if end - begin < ROWS_FOR_THREADS:
-            self._score_rows(begin, end)
-            return
-        middle = (begin + end) // 2
-        with ThreadPoolExecutor(1) as other:
-            later = other.submit(self._score_rows, middle, end)
-            self._score_rows(begin, middle)
-            later.result()
+        """Score rows, none of which depends on another."""
+        on_two_cores(begin, end, self._score_rows)
 
     def _score_rows(self, begin: int, end: int) -> None:
         rows = (self._recent.first, begin, end)
         attention_decision.score_rows(self._recent.columns, rows, self._history, self._model)
+
+
+def on_two_cores(begin: int, end: int, work: Callable[[int, int], None]) -> None:
+    """Do the work of rows, none of which depends on another: of many rows on two cores."""
+    if end - begin < ROWS_FOR_THREADS:
+        work(begin, end)
+        return
+    middle = (begin + end) // 2
+    with ThreadPoolExecutor(1) as other:
+        later = other.submit(work, middle, end)
+        work(begin, middle)
+        later.result()
 
 
 def normalised(submission: Submission) -> Submission:

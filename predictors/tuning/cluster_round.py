@@ -9,12 +9,15 @@ from msgspec.structs import replace
 from predictors.jobs import Completion
 from predictors.memory.columns import Floats
 from predictors.methods.attention import Attention
+from predictors.methods.forest import Forest
+from predictors.methods.forest_trees import LearnedForest
 from predictors.methods.knn import KnnParameters
-from predictors.tuning.adoption import Adopted, RoundChange, adopt_or_revert
+from predictors.tuning.adoption import Adopted, RoundChange, adopt_or_revert, as_json
+from predictors.tuning.forest_tunable import EQUAL_PARTS, SHARES, ForestTrials
 from predictors.tuning.knn_tunable import KnnRound, tune
 from predictors.tuning.plan import FEWEST_JOBS, TuningPlan
 from predictors.tuning.search import ProgressReport, no_report
-from predictors.tuning.tunables import BestMethod, ReplayBuffer, TargetPrice, fill_buffer
+from predictors.tuning.tunables import FIRST, BestMethod, ReplayBuffer, TargetPrice, fill_buffer
 
 PRICES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Prices that a round compares to reach an underestimation rate, in mean runtimes."""
@@ -26,12 +29,14 @@ class ClusterParameters(Struct, frozen=True, kw_only=True):
     Attributes:
         knn: parameters of knn.
         price: of an underestimate, in mean runtimes, for methods with a distribution.
+        forest: the trees of forest; None without.
         auto: the method that auto answers with.
     """
 
     knn: Adopted[KnnParameters]
     price: Adopted[float]
     auto: Adopted[str]
+    forest: Adopted[LearnedForest | None] = Adopted(now=None)
 
 
 class ClusterRound(Struct, frozen=True, kw_only=True):
@@ -83,13 +88,66 @@ def tune_cluster(
         changes.append(change)
     if set(plan.subjects) - {"knn"}:
         price = in_force.price.now
-        newest = completions[-plan.jobs :]
+        newest = sorted(completions, key=lambda run: run.end_time)[-plan.jobs :]
         capacity = min(len(newest), plan.learned + plan.test)
         prices = sorted({*PRICES, price}) if plan.seeks_price else [price]
         buffer = fill_buffer(newest, Attention(price=price), capacity=capacity, prices=prices)
+        if needs_forest(in_force, plan):
+            forest = Forest()
+            for run in newest:
+                forest.observe(run)
+            of_forest, in_force, later = tune_forest(ForestTrials(forest, buffer), in_force, plan)
+            buffer = later or buffer
+            changes += of_forest
         more, in_force = tune_price_and_method(buffer, in_force, plan)
         changes += more
     return ClusterRound(knn=knn, changes=changes, in_force=in_force)
+
+
+def needs_forest(in_force: ClusterParameters, plan: TuningPlan) -> bool:
+    """Return whether a round learns a forest, or compares the one in force."""
+    return "forest" in plan.subjects or in_force.forest.now is not None
+
+
+def tune_forest(
+    trials: ForestTrials, in_force: ClusterParameters, plan: TuningPlan
+) -> tuple[list[RoundChange], ClusterParameters, ReplayBuffer | None]:
+    """Renew the trees of the forest, and tune its share of attention at the price in force.
+
+    The trees in force are learned on the newest runs. Trees that are learned in the same way on
+    older runs stand for them in all comparisons.
+
+    Returns:
+        The change, the tunables in force, and the runs that these trees were not learned on, with
+        the predictions of the forest; None without a forest.
+    """
+    forest, price = in_force.forest.now, in_force.price.now
+    if not trials.is_possible or ("forest" not in plan.subjects and forest is None):
+        return [], in_force, None
+    share = EQUAL_PARTS if forest is None else forest.attention
+    changes = []
+    if "forest" in plan.subjects:
+        buffer = trials.compared
+        best = BestMethod(
+            buffer.nearest(price), price, plan.demand, name=Forest.name, candidates=SHARES.values()
+        )
+        older, later = buffer.divide(plan.test)
+        runs = [*older, *later]
+        _, chosen = adopt_or_revert(best, Adopted(now=SHARES[share]), older, later, runs)
+        is_same = forest is not None and chosen.now == SHARES[share]
+        share = next(each for each, name in SHARES.items() if name == chosen.now)
+        newest = trials.newest(share)
+        in_force = replace(in_force, forest=Adopted(now=newest))
+        changes.append(
+            RoundChange(
+                subject=Forest.name,
+                action="renewed" if is_same else "adopted",
+                before=as_json(forest),
+                after=as_json(newest),
+                verdict=best.judge(Attention.name, chosen.now, runs),
+            )
+        )
+    return changes, in_force, trials.later.with_method(Forest.name, trials.estimates(share))
 
 
 def tune_price_and_method(
@@ -97,6 +155,7 @@ def tune_price_and_method(
 ) -> tuple[list[RoundChange], ClusterParameters]:
     """Tune the price, and then the method at the price in force."""
     older, later = buffer.divide(plan.test)
+    dropped, in_force = drop_missing_forest(in_force)
     changes = []
     if plan.seeks_price and plan.underestimation_rate is not None:
         price = TargetPrice(
@@ -105,16 +164,30 @@ def tune_price_and_method(
         change, of_price = adopt_or_revert(price, in_force.price, older, later)
         in_force = replace(in_force, price=of_price)
         changes.append(change)
-    if "auto" in plan.subjects:
+    if "auto" in plan.subjects and not dropped:
         best = BestMethod(buffer.nearest(in_force.price.now), in_force.price.now, plan.demand)
-        change, of_method = adopt_or_revert(best, in_force.auto, older, later)
+        judging = [*older, *later]  # no method was learned on any of them
+        change, of_method = adopt_or_revert(best, in_force.auto, older, later, judging)
         in_force = replace(in_force, auto=of_method)
         changes.append(change)
-    return changes, in_force
+    return [*changes, *dropped], in_force
+
+
+def drop_missing_forest(
+    in_force: ClusterParameters,
+) -> tuple[list[RoundChange], ClusterParameters]:
+    """Let auto answer with the first method, if it answers with a forest and there is none now."""
+    auto = in_force.auto
+    if in_force.forest.now is not None or Forest.name not in {auto.now, auto.before}:
+        return [], in_force
+    if auto.now != Forest.name:
+        return [], replace(in_force, auto=Adopted(now=auto.now))
+    change = RoundChange(subject="auto", action="dropped", before=auto.now, after=FIRST)
+    return [change], replace(in_force, auto=Adopted(now=FIRST))
 
 
 class SimulatedRounds:
-    """Runs the rounds that a service would run, and adopts the method that wins.
+    """Runs the rounds that a service would run, and adopts what wins.
 
     There is a site for each price; all have the same runs, and each judges by its own price.
 
@@ -123,25 +196,51 @@ class SimulatedRounds:
         prices: of the sites, in mean runtimes.
         plan: numbers of runs.
         every: number of runs between two rounds; 0 for no rounds.
+        forest: observes the runs; None to choose among the other methods only.
 
     Attributes:
-        changes: the change of each round, with the number of runs that had ended.
+        changes_by_price: the changes of each round, with the number of runs that had ended and the
+            price of the site.
     """
 
     def __init__(
-        self, *, first: str, prices: Sequence[float], plan: TuningPlan, every: int
+        self,
+        *,
+        first: str,
+        prices: Sequence[float],
+        plan: TuningPlan,
+        every: int,
+        forest: Forest | None = None,
     ) -> None:
-        self.changes: list[tuple[int, RoundChange]] = []
-        self._plan = plan
+        self.changes_by_price: list[tuple[int, float, RoundChange]] = []
+        self._plan = replace(plan, subjects=("forest", "auto"))
         self._every = every
         self._buffer = ReplayBuffer(plan.learned + plan.test, prices)
-        self._methods = [Adopted(now=first) for _ in prices]
+        self._forest = forest
+        self._sites = [
+            ClusterParameters(
+                knn=Adopted(now=KnnParameters()),
+                price=Adopted(now=price),
+                auto=Adopted(now=first),
+            )
+            for price in prices
+        ]
         self._ended = 0
+
+    @property
+    def changes(self) -> Sequence[tuple[int, RoundChange]]:
+        """The changes of each round, with the number of runs that had ended."""
+        return [(ended, change) for ended, _, change in self.changes_by_price]
+
+    @property
+    def sites(self) -> Sequence[ClusterParameters]:
+        """The tunables in force at each price."""
+        return self._sites
 
     @property
     def methods(self) -> Sequence[str]:
         """The method in force at each price."""
-        return [adopted.now for adopted in self._methods]
+        return [site.auto.now for site in self._sites]
 
     @property
     def prices(self) -> Floats:
@@ -149,7 +248,10 @@ class SimulatedRounds:
         return self._buffer.prices
 
     def observe(self, run: Completion, estimates: Mapping[str, Floats]) -> None:
-        """Store a run that has ended and its predictions by method and price; tune if it is due."""
+        """Store a run that has ended and its predictions by method and price; tune if it is due.
+
+        The forest, if there is one, has observed the run already.
+        """
         if not self._every:
             return
         self._buffer.add(run, estimates)
@@ -158,8 +260,13 @@ class SimulatedRounds:
             self._tune()
 
     def _tune(self) -> None:
-        older, later = self._buffer.divide(self._plan.test)
-        for place, price in enumerate(self.prices.tolist()):
-            best = BestMethod(place, price, self._plan.demand)
-            change, self._methods[place] = adopt_or_revert(best, self._methods[place], older, later)
-            self.changes.append((self._ended, change))
+        trials = ForestTrials(self._forest, self._buffer) if self._forest is not None else None
+        for place, site in enumerate(self._sites):
+            changes, after, later = list[RoundChange](), site, None
+            if trials is not None:
+                changes, after, later = tune_forest(trials, site, self._plan)
+            more, self._sites[place] = tune_price_and_method(
+                later or self._buffer, after, self._plan
+            )
+            price = site.price.now
+            self.changes_by_price += [(self._ended, price, each) for each in (*changes, *more)]

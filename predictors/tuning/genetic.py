@@ -1,6 +1,9 @@
-"""The genetic search of Xu et al. 2019 (section 2.3), with the operators of pymoo."""
+"""The genetic search of Xu et al. 2019 (section 2.3), with the operators of DEAP."""
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -9,19 +12,33 @@ from predictors.memory.columns import Floats
 from predictors.memory.job_table import TEMPLATE_ATTRIBUTES
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import MOST_NEIGHBOURS, Batch
-from predictors.tuning.plan import TuningPlan, check_available
+from predictors.tuning.plan import TuningPlan
 from predictors.tuning.search import Progress, ProgressReport, SearchResult, no_report
 
 PATIENCE = 20
 IMPROVEMENT = 1e-3
 """The search has converged when PATIENCE generations improved the cost by less than this share."""
 
-GENES = len(TEMPLATE_ATTRIBUTES) + 4
+BITS = len(TEMPLATE_ATTRIBUTES)
+GENES = BITS + 4
 
 SHORTEST_HISTORY = 10
 ALPHAS = (-1.0, 3.0)
 BETAS = (0.0, 1.0)
 """Range of the weight of the request."""
+
+CROSSED = 0.9
+"""Probability of a crossover of two parents; a gene mutates with probability 1/GENES."""
+
+CROWDING = 15.0
+"""Crowding degree (eta) of simulated binary crossover and of polynomial mutation."""
+
+
+class Individual(NamedTuple):
+    """A genome and its fitness: minus the cost, in seconds."""
+
+    genome: Sequence[float]
+    fitness: float
 
 
 def genetic(batch: Batch, plan: TuningPlan, *, report: ProgressReport = no_report) -> SearchResult:
@@ -31,36 +48,83 @@ def genetic(batch: Batch, plan: TuningPlan, *, report: ProgressReport = no_repor
         batch: the jobs they are tried on.
         plan: cost, population, largest number of generations, and seed.
         report: called after each generation.
-
-    Raises:
-        SearchUnavailableError: pymoo is not installed.
     """
-    check_available("genetic")
-    from pymoo.algorithms.soo.nonconvex.ga import GA  # noqa: PLC0415 - an extra
-    from pymoo.core.problem import Problem  # noqa: PLC0415 - an extra
-    from pymoo.problems.static import StaticProblem  # noqa: PLC0415 - an extra
+    from deap import tools  # noqa: PLC0415 - in rounds only
 
-    problem = Problem(n_var=GENES, n_obj=1, xl=0.0, xu=1.0)
-    evolution = GA(pop_size=plan.population)
-    evolution.setup(problem, termination=("n_gen", plan.generations), seed=plan.seed)
     costs: list[float] = []
-    evaluations = 0
-    while evolution.has_next() and not converged(costs):
-        individuals = evolution.ask()
-        tried = [batch.errors(decode(genome, batch)) for genome in individuals.get("X")]
-        tried_costs = np.array([errors.cost(plan.penalty, plan.fitness) for errors in tried])
-        evolution.evaluator.eval(StaticProblem(problem, F=tried_costs[:, np.newaxis]), individuals)
-        evolution.tell(infills=individuals)
-        evaluations += len(tried)
-        best = evolution.opt[0]
-        costs.append(float(best.F[0]))
-        parameters = decode(best.X, batch)
-        report(
-            Progress(step=len(costs), steps=plan.generations, cost=costs[-1], parameters=parameters)
-        )
+    genomes = np.random.default_rng(plan.seed).random((plan.population, GENES)).tolist()
+    population: list[Individual] = []
+    with seeded(plan.seed):
+        while len(costs) < plan.generations and not converged(costs):
+            if population:
+                genomes = children(population)
+            tried = [Individual(each, -cost(each, batch, plan)) for each in genomes]
+            population = tools.selBest([*population, *tried], plan.population)
+            best = population[0]
+            costs.append(-best.fitness)
+            parameters = decode(np.array(best.genome), batch)
+            report(
+                Progress(
+                    step=len(costs), steps=plan.generations, cost=costs[-1], parameters=parameters
+                )
+            )
     return SearchResult(
-        parameters=parameters, cost=costs[-1], costs=tuple(costs), evaluations=evaluations
+        parameters=parameters,
+        cost=costs[-1],
+        costs=tuple(costs),
+        evaluations=len(costs) * plan.population,
     )
+
+
+def cost(genome: Sequence[float], batch: Batch, plan: TuningPlan) -> float:
+    """Return the cost of the parameters in a genome, in seconds."""
+    return batch.errors(decode(np.array(genome), batch)).cost(plan.penalty, plan.fitness)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed the generator that DEAP uses; return it to its former state in the end."""
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+def children(population: Sequence[Individual]) -> list[list[float]]:
+    """Return as many genomes: parents win binary tournaments, are crossed, and mutate."""
+    from deap import tools  # noqa: PLC0415 - in rounds only
+
+    count = len(population)
+    parents = [list(each.genome) for each in tools.selTournament(population, count + count % 2, 2)]
+    for one, other in zip(parents[::2], parents[1::2], strict=True):
+        if random.random() < CROSSED:  # noqa: S311 - no secret
+            cross(one, other)
+    for genome in parents:
+        mutate(genome)
+    return parents[:count]
+
+
+def cross(one: list[float], other: list[float]) -> None:
+    """Cross two genomes in place: bits uniformly, numbers by simulated binary crossover."""
+    from deap import tools  # noqa: PLC0415 - in rounds only
+
+    bits, numbers = tools.cxUniform(one[:BITS], other[:BITS], 0.5), (one[BITS:], other[BITS:])
+    numbers = tools.cxSimulatedBinaryBounded(*numbers, CROWDING, 0.0, 1.0)
+    one[:], other[:] = (
+        [*template, *values] for template, values in zip(bits, numbers, strict=True)
+    )
+
+
+def mutate(genome: list[float]) -> None:
+    """Mutate a genome in place: bits flip, numbers move by polynomial mutation."""
+    from deap import tools  # noqa: PLC0415 - in rounds only
+
+    bits = [float(each >= 0.5) for each in genome[:BITS]]
+    (bits,) = tools.mutFlipBit(bits, 1 / GENES)
+    (numbers,) = tools.mutPolynomialBounded(genome[BITS:], CROWDING, 0.0, 1.0, 1 / GENES)
+    genome[:] = [*bits, *numbers]
 
 
 def converged(costs: Sequence[float]) -> bool:

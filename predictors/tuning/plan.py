@@ -1,14 +1,13 @@
 """The plan of a round of tuning: the jobs that it looks at, and its search."""
 
-from importlib.util import find_spec
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from predictors.methods.knn import DISTANCES, EQUAL, KnnParameters, check_weights
 from predictors.parameters import choice, number, whole_number
-from predictors.tuning.adoption import Demand
+from predictors.tuning.adoption import ONE_SIDED, Demand
 from predictors.tuning.batch import FITNESSES
 
 GENERATIONS = 100
@@ -16,42 +15,11 @@ POPULATION = 50
 """Of the genetic search. The paper stops after 100 generations and does not name its population in
 our copy."""
 
-SUBJECTS = ("knn", "price", "auto")
+SUBJECTS = ("knn", "forest", "price", "auto")
 """Names of the tunables, in the order of a round."""
 
 FEWEST_JOBS = 1_000
 """Fewest completions that are tuned on."""
-
-
-Search = Literal["genetic", "exhaustive"]
-
-
-class SearchUnavailableError(RuntimeError):
-    """The genetic search needs pymoo, which is not installed (extra tuning): pip install pymoo."""
-
-    def __str__(self) -> str:
-        """Return the class docstring; without arguments the exception can be pickled."""
-        return str(self.__doc__)
-
-
-def has_genetic() -> bool:
-    """Return whether the operators of the genetic search are installed."""
-    return find_spec("pymoo") is not None
-
-
-def check_available(search: str) -> None:
-    """Check that a search is installed.
-
-    Raises:
-        SearchUnavailableError: the message names what to install.
-    """
-    if search == "genetic" and not has_genetic():
-        raise SearchUnavailableError
-
-
-def usual_search() -> Search:
-    """Return the paper's search, or the exhaustive one without pymoo (extra ``tuning``)."""
-    return "genetic" if has_genetic() else "exhaustive"
 
 
 class TooShortHistoryError(ValueError):
@@ -73,16 +41,17 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
             round is due when ``test`` jobs have ended since the last.
         penalty: price of underestimating; see ``batch.cost_of``.
         fitness: cost function: ``product`` or ``sum``.
-        search: ``genetic``, as in the paper, or ``exhaustive``; by default the first that is
-            installed.
+        search: ``genetic``, as in the paper, or ``exhaustive``.
         generations: of the genetic search, at most.
         population: of the genetic search.
         seed: of the genetic search.
         distance: of the features of knn, which the search leaves as it is.
         weights: of the features in it.
-        subjects: tunables of the round: ``knn``, its parameters; ``price``, the one that reaches
-            ``underestimation_rate``; ``auto``, the method that it answers with.
-        learned: newest jobs before the test jobs on which price and method are proposed.
+        subjects: tunables of the round: ``knn``, its parameters; ``forest``, its trees; ``price``,
+            the one that reaches ``underestimation_rate``; ``auto``, the method that it answers
+            with.
+        learned: newest jobs before the test jobs on which price and method are proposed; trees are
+            learned on older ones.
         underestimation_rate: share of jobs that the site wants underestimated; None leaves the
             price as it is.
         errors: number of standard errors by which a proposal has to win; a later loss by half of
@@ -94,7 +63,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
     test: int = 2_000
     penalty: float = 1.0
     fitness: Literal["product", "sum"] = "product"
-    search: Search = field(default_factory=usual_search)
+    search: Literal["genetic", "exhaustive"] = "genetic"
     generations: int = GENERATIONS
     population: int = POPULATION
     seed: int = 0
@@ -103,7 +72,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
     subjects: tuple[str, ...] = SUBJECTS
     learned: int = 8_000
     underestimation_rate: float | None = None
-    errors: float = 2.0
+    errors: float = ONE_SIDED
 
     def __post_init__(self) -> None:
         """Check the values; the message of the ValueError names the parameter."""

@@ -1,7 +1,7 @@
 """Price and best method of a cluster, tuned on its last runs and their predictions."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from predictors.jobs import Completion
 from predictors.memory.columns import Floats
 from predictors.methods.attention import Attention
+from predictors.methods.forest import Forest
 from predictors.methods.least_cost import LeastCost
 from predictors.tuning.adoption import NO_CASES, Demand, Verdict, compare, verdict_of
 
@@ -58,9 +59,31 @@ class ReplayBuffer:
         )
         self._records.append(record)
 
+    @property
+    def records(self) -> Sequence[RunRecord]:
+        """The runs."""
+        return self._records
+
     def nearest(self, price: float) -> int:
         """Return the index of the nearest of the prices."""
         return int(np.abs(self.prices - price).argmin())
+
+    def last(self, count: int) -> "ReplayBuffer":
+        """Return a buffer of the last ``count`` runs, or of all if there are fewer."""
+        other = ReplayBuffer(count, self.prices.tolist())
+        other._records.extend(self._records)
+        return other
+
+    def estimates(self, method: str) -> Floats:
+        """Return the predictions of a method, by run and price, in seconds."""
+        return np.array([run.estimates[method] for run in self._records])
+
+    def with_method(self, method: str, estimates: Floats) -> "ReplayBuffer":
+        """Return a buffer with the predictions of another method, by run and price."""
+        other = ReplayBuffer(len(self), self.prices.tolist())
+        for run, each in zip(self._records, estimates, strict=True):
+            other._records.append(run._replace(estimates={**run.estimates, method: each}))
+        return other
 
     def divide(self, later: int) -> tuple[Sequence[RunRecord], Sequence[RunRecord]]:
         """Return the older runs, and the ``later`` newest ones, at most a quarter of all runs."""
@@ -105,39 +128,60 @@ def fill_buffer(
     return buffer
 
 
-CANDIDATES = (Attention.name, LeastCost.name)
+CANDIDATES = (Attention.name, LeastCost.name, Forest.name)
 """The methods that auto chooses from: those with a distribution."""
 
 FIRST = Attention.name
 """The method that auto answers with before any round has chosen one."""
 
 
+def costs_of(predicted: Floats, runtimes: Floats, price: float) -> Floats:
+    """Return the cost of each prediction: its error, plus the price of an underestimate.
+
+    Args:
+        predicted: seconds.
+        runtimes: seconds.
+        price: in mean runtimes.
+    """
+    penalty = price * runtimes.mean()
+    costs: Floats = np.abs(predicted - runtimes) + penalty * (predicted < runtimes)
+    return costs
+
+
 class BestMethod:
-    """The method that auto answers with.
+    """The method whose predictions cost least: by default the one that auto answers with.
 
     Args:
         place: index of the site's price among the prices of the replay buffer.
         price: the site's price, in mean runtimes.
         demand: the least gain that counts.
+        name: of the tunable.
+        candidates: names of the methods; by default all whose predictions are stored.
     """
 
-    name = "auto"
-
-    def __init__(self, place: int, price: float, demand: Demand) -> None:
+    def __init__(
+        self,
+        place: int,
+        price: float,
+        demand: Demand,
+        *,
+        name: str = "auto",
+        candidates: Collection[str] = (),
+    ) -> None:
+        self.name = name
         self._place = place
         self._price = price
         self._demand = demand
+        self._candidates = candidates
 
     def propose(self, now: str, older: Sequence[RunRecord]) -> str | None:
-        """Return the method of least cost on the older runs, if it wins on them; None otherwise.
-
-        So a method has to win twice, as a choice of methods is worth most if it seldom changes.
-        """
+        """Return the method of least cost on the older runs; None if it is in force."""
         if not older:
             return None
-        means = {method: float(self.costs(method, older).mean()) for method in older[0].estimates}
+        candidates = self._candidates or older[0].estimates
+        means = {method: float(self.costs(method, older).mean()) for method in candidates}
         best = min(means, key=means.__getitem__)
-        return best if best != now and self.judge(now, best, older).wins else None
+        return None if best == now else best
 
     def judge(self, old: str, new: str, later: Sequence[RunRecord]) -> Verdict:
         """Judge how much less the predictions of the new method cost."""
@@ -150,9 +194,7 @@ class BestMethod:
         """Return the cost of each prediction: its error, plus the price of an underestimate."""
         runtimes = np.array([run.runtime for run in runs])
         predicted = np.array([run.estimates[method][self._place] for run in runs])
-        price = self._price * runtimes.mean()
-        costs: Floats = np.abs(predicted - runtimes) + price * (predicted < runtimes)
-        return costs
+        return costs_of(predicted, runtimes, self._price)
 
 
 class TargetPrice:

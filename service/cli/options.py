@@ -172,11 +172,10 @@ def tuning_plan(settings: "Settings", **changes: Any) -> "TuningPlan":
 
     Raises:
         CommandError: the message names the part that is unknown or out of range.
-        SearchUnavailableError: the search needs a package that is not installed.
     """
     from msgspec.structs import replace
 
-    from predictors.tuning.plan import TuningPlan, check_available
+    from predictors.tuning.plan import TuningPlan
 
     for name in settings.tuning_plan:
         if name not in TuningPlan.__struct_fields__:
@@ -184,8 +183,6 @@ def tuning_plan(settings: "Settings", **changes: Any) -> "TuningPlan":
             raise CommandError(f"Setting tuning_plan: {sentence}", ExitCode.USAGE)
     values = {name: value for name, value in changes.items() if value is not None}
     try:
-        plan = replace(TuningPlan(**settings.tuning_plan), **values)
+        return replace(TuningPlan(**settings.tuning_plan), **values)
     except (TypeError, ValueError) as error:
         raise CommandError(f"The plan of tuning is refused: {error}", ExitCode.USAGE) from error
-    check_available(plan.search)
-    return plan

@@ -39,7 +39,7 @@ def compile_ranking() -> None:
     from predictors.accuracy_groups import warm_up as compile_aging
     from predictors.registry import PREDICTORS
 
-    compile_methods(*set(PREDICTORS) - {"attention", "knn", "least-cost"})
+    compile_methods(*set(PREDICTORS) - {"attention", "forest", "knn", "least-cost"})
     compile_aging()
 
 
@@ -50,6 +50,26 @@ def compile_attention_and_rounds() -> None:
 
     compile_methods("attention")
     fill_buffer(made_up_runs(), Attention(), capacity=RUNS, prices=[1.0])
+
+
+def compile_forest() -> None:
+    """Compile forest as predictions and as rounds of tuning call it, with trees of one leaf."""
+    import numpy as np
+
+    from predictors.base import Question
+    from predictors.methods.forest import Forest
+    from predictors.methods.forest_trees import one_leaf
+
+    forest = Forest(learned=one_leaf(attention=0.5))
+    runs = made_up_runs()
+    for run in runs:
+        forest.observe(run)
+    forest.features()
+    forest.estimates_of_last(1, np.array([1.0]))
+    for question in (Question(), Question(elapsed=1.0, explain=True)):
+        forest.ask(runs[-1].submission, question)
+    forest.predict(runs[-1].submission)
+    forest.quantiles(runs[-1].submission, (0.5,))
 
 
 def compile_tuning() -> None:
@@ -116,6 +136,7 @@ EVERYTHING: Mapping[str, Callable[[], None]] = {
     "the simulator": compile_simulator,
     "the twin of Slurm": compile_twin,
     "attention and its rounds": compile_attention_and_rounds,
+    "forest": compile_forest,
     "tuning": compile_tuning,
     **OTHER_METHODS,
 }

@@ -187,11 +187,33 @@ class ScoreAnswer:
 
 
 @dataclass(slots=True)
+class VerdictAnswer:
+    """Gain in cost of a change on runs that it was not made on."""
+
+    jobs: Annotated[int, Field(description="The jobs.")]
+    gain: Annotated[float, Field(description="Relative, of the mean cost; less than 0: a loss.")]
+    error: Annotated[float | None, Field(description="Its standard error, where there is one.")]
+
+
+@dataclass(slots=True)
+class AdoptionAnswer:
+    """The adoption of what is in force by a round of tuning."""
+
+    tuning_id: Annotated[str, Field(description="Id of the round.")]
+    adopted_at: Annotated[float, Field(description="When it was adopted, in Unix seconds.")]
+    verdict: Annotated[VerdictAnswer, Field(description="Gain over what was in force before.")]
+
+
+@dataclass(slots=True)
 class MethodAnswer:
     """One method."""
 
     name: Annotated[str, Field(description="Name of the method.")]
     parameters: Annotated[dict[str, Any], Field(description="Parameters in force now.")]
+    adopted: Annotated[
+        AdoptionAnswer | None,
+        Field(description="The round that found the parameters; null if none has."),
+    ]
     score: Annotated[ScoreAnswer | None, Field(description="Null before the first scored job.")]
 
 
@@ -288,25 +310,19 @@ class TrialAnswer:
 
 
 @dataclass(slots=True)
-class VerdictAnswer:
-    """Gain in cost of a change on runs that it was not made on."""
-
-    jobs: Annotated[int, Field(description="The jobs.")]
-    gain: Annotated[float, Field(description="Relative, of the mean cost; less than 0: a loss.")]
-    error: Annotated[float | None, Field(description="Its standard error, where there is one.")]
-
-
-@dataclass(slots=True)
 class ChangeAnswer:
     """Outcome of a round for one thing that is learned of a cluster."""
 
     subject: Annotated[
-        Literal["knn", "price", "auto"],
-        Field(description="Parameters, weights, the price for a rate, or who answers for auto."),
+        Literal["knn", "forest", "price", "auto"],
+        Field(description="Parameters, trees, the price for a rate, or who answers for auto."),
     ]
     action: Annotated[
-        Literal["adopted", "kept", "dropped"],
-        Field(description="dropped: what an earlier round had adopted has lost, and is replaced."),
+        Literal["adopted", "kept", "dropped", "renewed"],
+        Field(
+            description="dropped: what an earlier round had adopted has lost, and is replaced; "
+            "renewed: what is in force was learned anew, on newer runs."
+        ),
     ]
     before: Annotated[Any, Field(description="What was in force.")]
     after: Annotated[Any, Field(description="What was proposed, or what is back in force.")]

@@ -7,10 +7,11 @@ import structlog
 from msgspec import convert, structs
 
 from predictors.registry import AUTO
-from service.contract.answers import MethodAnswer, MethodsAnswer, ScoreAnswer
+from service.contract.answers import AdoptionAnswer, MethodAnswer, MethodsAnswer, ScoreAnswer
 from service.metrics import MethodScores
 from service.operations.live_queue.showing import all_waits
-from service.store import MethodScore, RecentScore, StoreError
+from service.operations.tuning import verdict_of
+from service.store import AdoptingRound, MethodScore, RecentScore, StoreError
 from service.worker.worker import Worker
 
 log = structlog.get_logger()
@@ -37,6 +38,7 @@ class Reporting:
             StoreUnavailableError: the scores cannot be read now.
         """
         scores = await asyncio.to_thread(self._scores, cluster)
+        rounds = await asyncio.to_thread(self._store.tunings.adopting, cluster)
         state = self._live.of(cluster)
         parameters = {name: each.parameters for name, each in state.predictors.items()}
         parameters[AUTO] = {"answers": state.chosen}
@@ -47,6 +49,7 @@ class Reporting:
                 MethodAnswer(
                     name=name,
                     parameters=in_force,
+                    adopted=_adoption(rounds[name]) if name in rounds else None,
                     score=_score(*scores.get(name, (None, None))),
                 )
                 for name, in_force in parameters.items()
@@ -81,6 +84,15 @@ class Reporting:
             recent = {each.method: each for each in self._store.scores.recent(cluster)}
             self._recent[cluster] = (jobs, recent)
         return {score.method: (score, recent.get(score.method)) for score in scores}
+
+
+def _adoption(by_round: AdoptingRound) -> AdoptionAnswer:
+    """Return a round that adopted what is in force as the API answers it."""
+    return AdoptionAnswer(
+        tuning_id=by_round.tuning_id,
+        adopted_at=by_round.adopted_at,
+        verdict=verdict_of(by_round.verdict),
+    )
 
 
 def _score(score: MethodScore | None, recent: RecentScore | None) -> ScoreAnswer | None:

@@ -88,15 +88,13 @@ def change_of(change: dict[str, Any]) -> ChangeAnswer:
         action=change["action"],
         before=change["before"],
         after=change["after"],
-        verdict=verdict_of(change["verdict"]),
-        review=verdict_of(change["review"]),
+        verdict=change["verdict"] and verdict_of(change["verdict"]),
+        review=change["review"] and verdict_of(change["review"]),
     )
 
 
-def verdict_of(verdict: dict[str, Any] | None) -> VerdictAnswer | None:
-    """Return the answer about a gain and its standard error; None without a verdict."""
-    if verdict is None:
-        return None
+def verdict_of(verdict: dict[str, Any]) -> VerdictAnswer:
+    """Return the answer about a gain and its standard error."""
     return VerdictAnswer(
         jobs=verdict["cases"],
         gain=verdict["gain"],

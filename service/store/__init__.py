@@ -21,10 +21,18 @@ from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
 from service.store.scores import MethodScore, ObservedShare, RecentScore, Side
 from service.store.store import Store, open_store
 from service.store.tokens import Token, parse_token
-from service.store.tuning_records import ActiveAdoption, Adoption, Tuning, Tunings, TuningState
+from service.store.tuning_records import (
+    ActiveAdoption,
+    AdoptingRound,
+    Adoption,
+    Tuning,
+    Tunings,
+    TuningState,
+)
 
 __all__ = [
     "ActiveAdoption",
+    "AdoptingRound",
     "Adoption",
     "ClusterDiagnostics",
     "ClusterHistory",

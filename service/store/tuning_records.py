@@ -30,7 +30,7 @@ class Adoption(Struct, frozen=True, kw_only=True):
     """Parameters of one subject that a round puts in force.
 
     Attributes:
-        subject: ``knn``, ``price`` or ``auto``.
+        subject: ``knn``, ``forest``, ``price`` or ``auto``.
         parameters: JSON value; None for the default of the settings.
         made_until: end of the last run that the round used, in Unix seconds; None if later rounds
             do not review the adoption.
@@ -53,6 +53,20 @@ class ActiveAdoption(Struct, frozen=True, kw_only=True):
     parameters: Any
     made_until: float | None
     replaced: Any = None
+
+
+class AdoptingRound(Struct, frozen=True, kw_only=True):
+    """The round whose adoption is in force.
+
+    Attributes:
+        tuning_id: of the round.
+        adopted_at: Unix seconds.
+        verdict: of the proposal, as the round stored it.
+    """
+
+    tuning_id: str
+    adopted_at: float
+    verdict: dict[str, Any]
 
 
 class TuningState(StrEnum):
@@ -204,6 +218,32 @@ class Tunings:
                     made_until=row.made_until,
                     replaced=_value(row.before),
                 )
+        return found
+
+    def adopting(self, cluster: str) -> dict[str, AdoptingRound]:
+        """Return the rounds that adopted what is in force in a cluster, by subject.
+
+        Subjects whose last adoption was dropped are left out.
+        """
+        last = select(func.max(parameters.c.version)).group_by(parameters.c.subject)
+        chosen = (
+            select(parameters.c.subject, parameters.c.since, tunings.c.tuning_id, tunings.c.outcome)
+            .join(tunings, tunings.c.tuning_id == parameters.c.tuning_id)
+            .where(parameters.c.version.in_(last.where(parameters.c.cluster == cluster)))
+        )
+        found = {}
+        with self._database.reading() as connection:
+            for row in connection.execute(chosen):
+                for change in (_value(row.outcome) or {}).get("changes", ()):
+                    if change["subject"] == row.subject and change["action"] in {
+                        "adopted",
+                        "renewed",
+                    }:
+                        found[row.subject] = AdoptingRound(
+                            tuning_id=row.tuning_id,
+                            adopted_at=row.since,
+                            verdict=change["verdict"],
+                        )
         return found
 
     def of_cluster(self, cluster: str) -> list[Tuning]:

@@ -18,6 +18,7 @@ ORIGINS = {
 
 SUBJECTS = {
     "knn": "parameters of knn",
+    "forest": "trees of forest",
     "price": "price of an underestimate",
     "auto": "who answers for auto",
 }
@@ -25,7 +26,12 @@ SUBJECTS = {
 VerdictColour = Literal["good", "careful", "bad", ""]
 """The colour of a verdict."""
 
-KINDS: dict[str, VerdictColour] = {"adopted": "good", "kept": "", "dropped": "careful"}
+KINDS: dict[str, VerdictColour] = {
+    "adopted": "good",
+    "kept": "",
+    "dropped": "careful",
+    "renewed": "",
+}
 
 
 class ChangeRow(Struct, frozen=True, kw_only=True):

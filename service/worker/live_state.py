@@ -1,6 +1,6 @@
 """The state of this process: a fold of the log of completions, by cluster."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from itertools import chain, groupby
@@ -12,6 +12,7 @@ import structlog
 from msgspec.structs import replace
 
 from predictors.accuracy_groups import Accuracies
+from predictors.answers import DistributionMethod
 from predictors.base import (
     USUAL,
     Memory,
@@ -23,9 +24,9 @@ from predictors.base import (
 from predictors.correction_by_history import HistoryCorrection
 from predictors.jobs import LATEST_TIME, Basis, Completion, Prediction, Status, Submission
 from predictors.memory.error_ratios import ErrorRatios
-from predictors.methods.attention import Attention
+from predictors.methods.forest import Forest
+from predictors.methods.forest_trees import LearnedForest
 from predictors.methods.knn import Knn
-from predictors.methods.least_cost import LeastCost
 from predictors.methods.requested import Requested
 from predictors.registry import (
     AUTO,
@@ -78,9 +79,9 @@ class ClusterState:
         self._metrics = metrics
         self._throttle = Throttle(FAILURE_SECONDS)
         self._prices = {
-            name: float(self.predictors[name].parameters["price"])
-            for name in (Attention.name, LeastCost.name)
+            name: float(self.predictors[name].parameters["price"]) for name in UNCERTAIN
         }
+        self._missed: list[Completion] | None = None
 
     def retune(self, standing: ClusterParameters) -> None:
         """Put adopted parameters in force; costs nothing if they already are.
@@ -91,15 +92,38 @@ class ClusterState:
         """
         price = standing.price
         # A price that returned after a later one had lost has ``before`` None.
-        is_adopted = price.before is not None or price.now != self._prices[Attention.name]
+        is_adopted = price.before is not None or price.now != self._prices[FIRST]
         for name, own in self._prices.items():
             method, wanted = self.predictors[name], price.now if is_adopted else own
-            if isinstance(method, Attention | LeastCost) and method.price != wanted:
+            if isinstance(method, DistributionMethod) and method.price != wanted:
                 self.predictors[name] = method.repriced(wanted)
-        self.chosen = standing.auto.now
+        has_forest = self.forest.learned is not None
+        self.chosen = standing.auto.now if has_forest or standing.auto.now != Forest.name else FIRST
         knn = self.predictors[Knn.name]
         if isinstance(knn, Knn) and knn.given != standing.knn.now:
             self.predictors[Knn.name] = knn.retuned(standing.knn.now)
+
+    @property
+    def forest(self) -> Forest:
+        """The method with trees that rounds learn."""
+        return cast("Forest", self.predictors[Forest.name])
+
+    def grown(self, learned: LearnedForest | None) -> Forest | None:
+        """Return a forest on a copy of the runs; None if these trees are in force.
+
+        Leaves and calibration of the copy may be computed in another thread, until ``replant``.
+        """
+        if self.forest.learned == learned:
+            return None
+        self._missed = []
+        return self.forest.copied(learned)
+
+    def replant(self, forest: Forest) -> None:
+        """Put a grown forest in force, after it has observed the runs that ended meanwhile."""
+        missed, self._missed = self._missed, None
+        for run in missed or ():
+            self._teach(Forest.name, forest.observe, run)
+        self.predictors[Forest.name] = forest.repriced(self.forest.price)
 
     def resolved(self, method: str) -> str:
         """Return the method that answers under a name."""
@@ -184,6 +208,8 @@ class ClusterState:
             self.error_ratios.add(would_be.predicted_walltime, completion.runtime)
         for method in methods:
             self._teach(method, self.predictors[method].observe, completion)
+        if self._missed is not None and Forest.name in methods:
+            self._missed.append(completion)
 
     def _teach(
         self, method: str, observe: Callable[[Completion], None], completion: Completion
@@ -306,6 +332,15 @@ class LiveState:
                 if self._throttle.count(cluster, "retune"):
                     log.warning("what was adopted does not fit", cluster=cluster, reason=str(error))
 
+    def growing(
+        self, standing: Mapping[str, ClusterParameters]
+    ) -> Iterator[tuple[ClusterState, Forest]]:
+        """Yield clusters whose adopted trees are not in force, each with its grown forest."""
+        for cluster in sorted(standing.keys() & self._clusters.keys()):
+            state = self._clusters[cluster]
+            if forest := state.grown(standing[cluster].forest.now):
+                yield state, forest
+
     def apply(self, completions: Iterable[Completion]) -> None:
         """Observe completions, in order."""
         for completion in completions:
@@ -338,7 +373,10 @@ class LiveState:
                 held, before = list(runs), runs_before if waiting == cluster else ()
                 if state := self._state_of(held[0]):
                     state.remember(held)
-                    self.retune({name: each for name, each in standing.items() if name == cluster})
+                    own = {name: each for name, each in standing.items() if name == cluster}
+                    for grown, forest in self.growing(own):
+                        grown.replant(forest)
+                    self.retune(own)
                     ranking.append(beside.submit(state.rank_runs, state.unwindowed))
                     state.remember_window(before, held)
                 if waiting == cluster:
@@ -381,7 +419,7 @@ class LiveState:
             for question in (USUAL, Question(elapsed=1.0, explain=True)):
                 state.ask(method, early, question)
                 state.ask(method, late, question)
-        for method in rehearsed.keys() & {LeastCost.name, Attention.name}:
+        for method in rehearsed.keys() & UNCERTAIN:
             state.quantiles(method, late, (0.5,))
 
 

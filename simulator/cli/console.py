@@ -151,15 +151,10 @@ def check_directory(path: Path | None) -> None:
 
 EXTRAS = {
     "matplotlib": "reports",
-    "pymoo": "tuning",
-    "sklearn": "learning",
     "torch": "learning",
     "pyarrow": "parquet",
 }
 """The extra that brings each package."""
-
-DISTRIBUTIONS = {"sklearn": "scikit-learn"}
-"""The distribution of a package that has another name."""
 
 
 def need(package: str, *, for_: object = True) -> None:
@@ -184,7 +179,7 @@ def missing(package: str) -> str:
     """
     return (
         f"This needs {package}, which is not installed (extra {EXTRAS[package]}): "
-        f"{sys.executable} -m pip install {DISTRIBUTIONS.get(package, package)}"
+        f"{sys.executable} -m pip install {package}"
     )
 
 

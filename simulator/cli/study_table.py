@@ -107,6 +107,21 @@ EXPERIMENTS = (
         has_exhibits=True,
     ),
     Experiment(
+        "learned",
+        """Show what rounds learn on a log, and the cost of auto beside that of its methods.
+
+        Sites with prices of an underestimate of 0, 1, 3 and 10 mean runtimes get the same jobs. A
+        cost is the error, and the price where the prediction is too short. Every job counts. The
+        goal: auto costs at most 1% more than the best single method.
+
+        For example:
+
+            walltimed experiment learned *.swf.gz --limit 20000
+        """,
+        TRACES,
+        {"every": option(int, default=2_000, min=100, help="Ended runs between two rounds.")},
+    ),
+    Experiment(
         "rocchetti",
         """Rank users by the accuracy of their requests: six scenarios on CEA-Curie.
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from simulator.studies import (
     calibration,
+    learned,
     wait_prediction,
     xu_schedules,
 )
@@ -17,6 +18,7 @@ from simulator.studies.xu import xu_study
 
 STUDIES: Mapping[str, Study] = {
     "calibration": calibration.STUDY,
+    "learned": learned.STUDY,
     "hanzich": hanzich_study.STUDY,
     "klusacek": klusacek_study.STUDY,
     "rocchetti": rocchetti_study.STUDY,

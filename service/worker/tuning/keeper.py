@@ -4,13 +4,13 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import structlog
 
 from predictors.tuning.cluster_round import ClusterParameters
-from predictors.tuning.plan import TuningPlan, usual_search
+from predictors.tuning.plan import TuningPlan
 from service.settings import Settings
 from service.store import Store, StoreError, TuningState
 from service.worker.live_state import LiveState
@@ -77,13 +77,18 @@ class TuningKeeper:
                 if version != current:
                     standing = await asyncio.to_thread(from_store, self._store, self._settings)
                     current = version
+                await self._grow(standing)
                 self._live.retune(standing)  # also clusters that are new since
             await asyncio.sleep(PARAMETER_SECONDS)
 
+    async def _grow(self, standing: Mapping[str, ClusterParameters]) -> None:
+        """Put adopted trees in force; their leaves are computed beside the event loop."""
+        for state, forest in self._live.growing(standing):
+            await asyncio.to_thread(forest.rank_runs)
+            state.replant(forest)
+
     async def run_rounds(self) -> None:
         """Run open rounds, until cancelled."""
-        if "search" not in self._settings.tuning_plan and usual_search() != "genetic":
-            log.info("rounds of tuning search exhaustively: pymoo is not installed")
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), ROUND_SECONDS)

@@ -14,10 +14,11 @@ import msgspec
 import structlog
 
 from predictors.methods.attention import Attention
+from predictors.methods.forest_trees import LearnedForest, unpacked
 from predictors.methods.knn import Knn, KnnParameters
 from predictors.tuning.adoption import Adopted
 from predictors.tuning.cluster_round import ClusterParameters, ClusterRound, tune_cluster
-from predictors.tuning.plan import SearchUnavailableError, TooShortHistoryError, TuningPlan
+from predictors.tuning.plan import TooShortHistoryError, TuningPlan
 from predictors.tuning.search import Progress, ProgressReport, no_report
 from predictors.tuning.tunables import CANDIDATES, FIRST
 from service import logs
@@ -90,7 +91,7 @@ def run_round(
         report: called with the progress too.
 
     Returns:
-        The round's findings; None if the history is too short, or the search is not installed.
+        The round's findings; None if the history is too short.
 
     Raises:
         StoreError: the store cannot be used.
@@ -100,7 +101,7 @@ def run_round(
     completions = store.tunings.latest_completions(tuning.cluster, tuning.plan.jobs)
     try:
         found = tune_cluster(completions, before, tuning.plan, Reporter(store, tuning, report))
-    except (TooShortHistoryError, SearchUnavailableError) as error:
+    except TooShortHistoryError as error:
         store.tunings.fail(tuning, str(error), clock())
         return None
     now = clock()
@@ -224,9 +225,21 @@ def method_of(parameters: Any) -> str:
     return str(parameters)
 
 
+def forest_of(parameters: Any) -> LearnedForest:
+    """Return an adopted forest.
+
+    Raises:
+        ValueError: this release cannot use it.
+    """
+    learned = msgspec.convert(parameters, LearnedForest)
+    unpacked(learned.trees)
+    return learned
+
+
 READERS: dict[str, Callable[[Any], Any]] = {
     "knn": lambda parameters: msgspec.convert(parameters, KnnParameters),
     "price": lambda parameters: msgspec.convert(parameters, float, strict=False),
+    "forest": forest_of,
     "auto": method_of,
 }
 """Functions from stored parameters to each subject's content; a ValueError refuses them."""

@@ -18,6 +18,7 @@ from predictors.jobs import Completion, Submission
 from predictors.memory import calibration, columns, histograms
 from predictors.memory.histograms import ALL, ENOUGH, OF_PLACES, histogram_of
 from predictors.memory.job_table import JobTable
+from predictors.methods.forest_trees import one_leaf
 from predictors.methods.least_cost import LeastCost
 from predictors.registry import UNCERTAIN, create
 
@@ -45,6 +46,7 @@ def log(jobs: int, seed: int = 7) -> list[Completion]:
 METHODS = {
     "least-cost": {"history": 1000},
     "attention": {"history": 1000},
+    "forest": {"history": 1000, "learned": one_leaf()},
 }
 every_method = pytest.mark.parametrize("name", METHODS)
 

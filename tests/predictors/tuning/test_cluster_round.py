@@ -84,7 +84,7 @@ def test_the_method_is_chosen_by_what_it_says_at_the_price_in_force():
     buffer = stretch_of_runs(said, (0.0, 1.0, 4.0))
     only = TuningPlan(subjects=("auto",), test=100)
     (change,), in_force = tune_price_and_method(buffer, IN_FORCE, only)
-    assert (change.action, change.verdict.cases) == ("adopted", 100)
+    assert (change.action, change.verdict.cases) == ("adopted", 400)
     assert in_force.auto == Adopted(now="attention", before="least-cost", since=399.0)
     assert replace(in_force, auto=IN_FORCE.auto) == IN_FORCE
     other = replace(IN_FORCE, price=Adopted(now=4.0))
@@ -178,5 +178,5 @@ def test_too_few_runs_are_refused_before_anything_is_done():
         held(replace(SMALL, subjects=("auto",)), runs=log(399))
 
 
-def test_everything_can_be_proposed_in_one_round():
-    assert [change.subject for change in held(SMALL).changes] == ["knn", "auto"]
+def test_everything_that_enough_runs_are_there_for_is_proposed_in_one_round():
+    assert [change.subject for change in held(SMALL).changes] == ["knn", "auto"]  # no forest yet

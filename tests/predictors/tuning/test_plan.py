@@ -39,7 +39,7 @@ def test_a_plan_looks_at_27_000_jobs_by_default_and_needs_a_thousand():
     plan = TuningPlan()
     assert (plan.history, plan.training, plan.test) == (5_000, 20_000, 2_000)
     assert (plan.jobs, plan.fewest_jobs, plan.learned) == (27_000, 1_000, 8_000)
-    assert (plan.penalty, plan.fitness, plan.errors, plan.seed) == (1.0, "product", 2.0, 0)
+    assert (plan.penalty, plan.fitness, plan.errors, plan.seed) == (1.0, "product", 1.65, 0)
     assert (plan.generations, plan.population) == (100, 50)
     assert plan.divide(27_000) == plan.divide(27_000) == (5_000, 25_000)
     assert plan.divide(30_000) == (8_000, 28_000)

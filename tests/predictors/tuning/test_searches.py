@@ -9,10 +9,9 @@ from runs import ended
 from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, UNKNOWN
 from predictors.methods.knn import KnnParameters
 from predictors.tuning import genetic as evolution
-from predictors.tuning import plan as plan_module
 from predictors.tuning.batch import batch_of, usable_columns
 from predictors.tuning.genetic import GENES, converged, decode
-from predictors.tuning.plan import SearchUnavailableError, TuningPlan, check_available
+from predictors.tuning.plan import TuningPlan
 from predictors.tuning.search import Survey, exhaustive, survey
 
 UNSEARCHED = KnnParameters(scaling=700, distance="manhattan", weights=(1.0, 2.0, 0.0))
@@ -124,15 +123,3 @@ def test_a_genome_half_way_is_half_way_in_each_parameter():
     assert found.template == expected
     assert (found.history, found.neighbours, found.alpha, found.beta) == (50, 7, 1.0, 0.5)
     assert (found.scaling, found.weights) == (700, (1.0, 2.0, 0.0))
-
-
-def test_without_pymoo_rounds_search_exhaustively_and_the_genetic_search_says_what_to_install(
-    monkeypatch,
-):
-    assert TuningPlan().search == "genetic"
-    check_available("genetic")
-    monkeypatch.setattr(plan_module, "find_spec", lambda _: None)
-    assert TuningPlan().search == "exhaustive"
-    check_available("exhaustive")
-    with pytest.raises(SearchUnavailableError, match="pip install pymoo"):
-        check_available("genetic")

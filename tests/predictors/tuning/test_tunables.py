@@ -95,5 +95,5 @@ def test_the_noise_of_a_price_is_that_of_the_runs_it_moves():
 
 
 def test_what_is_known_before_any_round():
-    assert tunables.CANDIDATES == ("attention", "least-cost")
+    assert tunables.CANDIDATES == ("attention", "least-cost", "forest")
     assert tunables.FIRST == "attention"

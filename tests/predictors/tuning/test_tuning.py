@@ -1,6 +1,7 @@
 """Tuning: its fast evaluation is what knn itself would do, and its searches find what is there."""
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,9 @@ from predictors.tuning.genetic import GENES, IMPROVEMENT, PATIENCE, decode, gene
 from predictors.tuning.knn_tunable import tune
 from predictors.tuning.plan import FEWEST_JOBS, GENERATIONS, TooShortHistoryError, TuningPlan
 from predictors.tuning.search import exhaustive, templates
+from simulator.studies.study import runs_of
+
+TRACES = Path(__file__).parents[4] / "shared/traces"
 
 
 def up_to_the_request(submission, chance):
@@ -227,6 +231,26 @@ def test_the_genetic_search_ends_after_its_generations_or_when_it_has_converged(
     assert [step.cost for step in steps] == list(found.costs)
     assert steps[-1].parameters == found.parameters
     assert steps[-1].steps == GENERATIONS
+
+
+@pytest.mark.traces
+@pytest.mark.skipif(not TRACES.exists(), reason=f"the real traces are not in {TRACES}")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ALCF-Theta-2023",
+        "CERIT-SC-wagap-2013",
+        "Graham-2021-pending-noon",
+        "HPC2N-2002-2.2-cln",
+        "SDSC-DS-2004-2.1-cln",
+        "SDSC-SP2-1998-4.2-cln",
+    ],
+)
+def test_on_real_logs_the_genetic_search_costs_at_most_a_hundredth_more_than_the_exhaustive(name):
+    runs = sorted(runs_of(TRACES / f"{name}.swf.gz", 6_000), key=lambda run: run.end_time)
+    batch = batch_of(runs, runs[2_000:])
+    oracle = exhaustive(batch, TuningPlan())
+    assert genetic(batch, TuningPlan()).cost <= 1.01 * oracle.cost
 
 
 def test_genomes_reach_the_ends_of_the_space():

@@ -12,7 +12,6 @@ from simulator.cli.console import EXTRAS
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 TRACE = ROOT / "simulator" / "data" / "synthetic.swf.gz"
-IMPORT_NAMES = {"scikit-learn": "sklearn"}
 
 WITHOUT = """
 import sys
@@ -48,7 +47,7 @@ def without_extras(*command: object, cwd: Path) -> subprocess.CompletedProcess[s
 def test_every_package_of_an_extra_is_known_to_the_errors():
     optional = PROJECT["optional-dependencies"]
     brought = {
-        IMPORT_NAMES.get(name, name): extra
+        name: extra
         for extra, requirements in optional.items()
         for name in (each.partition(">")[0] for each in requirements)
         if extra != "all"
@@ -59,7 +58,7 @@ def test_every_package_of_an_extra_is_known_to_the_errors():
 
 def test_no_extra_is_needed_by_what_serving_installs():
     needed = {each.partition(">")[0].partition("[")[0] for each in PROJECT["dependencies"]}
-    assert not needed & {*EXTRAS, *IMPORT_NAMES}
+    assert not needed & {*EXTRAS}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,6 @@ def test_what_draws_nothing_works_without_extras(command, tmp_path):
         (("replay", TRACE, "--report", "r"), "reports"),
         (("simulate", TRACE, "--report", "r"), "reports"),
         (("experiment", "calibration", TRACE), "reports"),
-        (("tune", "--search", "genetic"), "tuning"),
         (("learn", TRACE, "-o", "w.npz"), "learning"),
     ],
     ids=lambda each: each if isinstance(each, str) else each[0],

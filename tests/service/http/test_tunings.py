@@ -235,3 +235,86 @@ def test_an_unknown_round_is_not_found(start):
     answer = start().get("/v1/tunings/none")
     assert answer.status_code == 404
     assert answer.json()["error"] == "UnknownTuningError"
+
+
+FOREST = {
+    "history": 100,
+    "training": 2_800,
+    "test": 200,
+    "learned": 800,
+    "errors": 1.0,
+    "subjects": ["forest", "auto"],
+}
+
+
+def by_hour(first, last):
+    """Jobs that are short in the morning; nothing but the hour tells."""
+    return [
+        run_of(
+            str(number),
+            user=f"u{number % 7}",
+            end_time=start + seconds,
+            runtime=seconds,
+            submit_time=start,
+        )
+        for number in range(first, last)
+        for start in [NOW - NOW % 86_400 + 18_600.0 * number]
+        for seconds in [60.0 + number % 9 if start % 86_400 < 43_200 else 3000.0 + number % 9]
+    ]
+
+
+def learned(service):
+    """Summary of the forest in force, and the method that auto answers with."""
+    methods = service.get("/v1/methods").json()["methods"]
+    by_name = {each["name"]: each["parameters"] for each in methods}
+    return by_name["forest"]["learned"], by_name["auto"]["answers"]
+
+
+def complete(service, jobs):
+    for first in range(0, len(jobs), 500):
+        service.complete(*jobs[first : first + 500])
+
+
+def test_two_workers_follow_a_round_that_adopts_a_forest_and_one_that_drops_it(serve, postgres_url):
+    plan = {"tuning_plan": FOREST, "tuning": "on-request", "method": "auto"}
+    services = [serve(postgres_url, **plan) for _ in range(2)]
+    complete(services[0], by_hour(0, 3100))
+    done = finished(services[1], services[0].post("/v1/tunings", {}).json())
+    assert [(each["subject"], each["action"]) for each in done["changes"]] == [
+        ("forest", "adopted"),
+        ("auto", "adopted"),
+    ], done
+    assert done["changes"][1]["after"] == "forest"
+
+    expected = (done["changes"][0]["after"], "forest")
+    for service in services:
+        service.wait_until(lambda service=service: learned(service) == expected, 120)
+    later = serve(postgres_url, **plan)
+    jobs = by_hour(3100, 3110)
+    for job in jobs:
+        known = {key: job[key] for key in ("user", "submit_time")}
+        answers = [each.predict(**known) for each in (*services, later)]
+        assert {each["method"] for each in answers} == {"forest"}
+        assert len({each["predicted_walltime"] for each in answers}) == 1
+        assert len({str(each["interval"]) for each in answers}) == 1
+    methods = {each["name"]: each for each in services[1].get("/v1/methods").json()["methods"]}
+    for change in done["changes"]:
+        adopted = methods[change["subject"]]["adopted"]
+        assert (adopted["tuning_id"], adopted["verdict"]) == (done["tuning_id"], change["verdict"])
+    assert methods["attention"]["adopted"] is None
+
+    # From now on every job takes as long as it requests, which no tree knows.
+    complete(
+        services[1], [job | {"end_time": job["start_time"] + 3600.0} for job in by_hour(3110, 3610)]
+    )
+    done = finished(services[0], services[1].post("/v1/tunings", {}).json())
+    change = done["changes"][1]
+    assert (change["subject"], change["action"], change["after"]) == (
+        "auto",
+        "dropped",
+        "attention",
+    ), done
+    assert change["review"]["gain"] < -0.5
+    for service in (*services, later):
+        service.wait_until(lambda service=service: learned(service)[1] == "attention", 120)
+        assert service.predict(user="u1", submit_time=jobs[-1]["end_time"])["method"] == "attention"

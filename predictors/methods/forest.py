@@ -1,0 +1,210 @@
+"""The estimate of least expected cost over a distribution that a forest of the site gives."""
+
+from typing import Any, Self
+
+import numpy as np
+from msgspec.structs import replace
+
+from predictors.answers import DistributionMethod
+from predictors.base import USUAL
+from predictors.distribution import Evidence, bayes_estimate
+from predictors.jobs import LATEST_TIME, Completion, Submission
+from predictors.memory.calibration import Calibration, capacity_for
+from predictors.memory.columns import Floats, Ids
+from predictors.memory.histograms import LONGEST_WINDOW
+from predictors.memory.job_table import LATE_JOBS, JobTable
+from predictors.methods import forest_decision
+from predictors.methods.attention import normalised, on_two_cores
+from predictors.methods.attention_features import Singles
+from predictors.methods.attention_network import shipped
+from predictors.methods.forest_features import FEATURES
+from predictors.methods.forest_leaves import LeafIndex, Leaves
+from predictors.methods.forest_trees import NO_TREES, LearnedForest, Trees, unpacked
+from predictors.methods.kernel import SCALING
+from predictors.parameters import whole_number
+
+
+class Forest(DistributionMethod):
+    """A quantile regression forest that was learned on the cluster's own runs.
+
+    A past run weighs by the share of trees in which it falls into the leaf of the job, divided by
+    the runs in that leaf. The trees divide jobs by what attention knows of user, job and cluster,
+    by the time of the submission, by runtimes of like runs, and by attention's own distribution. A
+    run enters its leaves as soon as it ends. The prediction is the estimate of least expected cost,
+    as in ``attention``, whose tail mixture is used too.
+
+    Rounds learn the trees in the background and adopt them. If the mean of the distributions of
+    forest and attention costs less than that of the forest alone, the round adopts that. Without
+    adopted trees, and for a job of an unknown user, the answer is the request.
+
+    Args:
+        price: penalty of an underestimate, in mean runtimes of the cluster (0 to 1000).
+        history: number of the cluster's last runs that are searched (1000 to 1000000); leaves hold
+            the last half of them.
+        learned: trees, and the share of attention; None without.
+
+    Reference:
+        N. Meinshausen, "Quantile regression forests", JMLR 7, 2006; the trees are those of
+        scikit-learn (L. Breiman, "Random forests", Machine Learning 45, 2001).
+    """
+
+    name = "forest"
+
+    def __init__(
+        self, *, price: float = 1.0, history: int = 20_000, learned: LearnedForest | None = None
+    ) -> None:
+        self._history = whole_number("history", history, SCALING, 1_000_000)
+        self._in_leaves = self._history // 2
+        self._model = shipped().model
+        super().__init__(price, JobTable(self._capacity, names_jobs=True))
+        self._learn(learned)
+
+    @property
+    def learned(self) -> LearnedForest | None:
+        """The forest that was adopted; None without."""
+        return self._learned
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters in force, without the trees."""
+        learned = self._learned.summary() if self._learned else None
+        return {"price": self._price, "history": self._history, "learned": learned}
+
+    def evidence(self, submission: Submission) -> Evidence:
+        """Return the distribution of a job's runtime by the forest, and by attention as adopted."""
+        if self._learned is None:
+            return Evidence(np.empty(0), np.empty(0), np.empty(0, np.int64), 0, 0, 0.0)
+        return forest_decision.distribution(
+            self._recent.columns,
+            self._recent.window(submission),
+            self._recent.job(normalised(submission)),
+            self._settings,
+            self._model,
+            self._trees,
+            self._index.leaves,
+        )
+
+    def least_cost(self, submission: Submission) -> tuple[int, int, float]:
+        """Return the numbers of runs of the user and of others, and the estimate in seconds."""
+        found = self.evidence(submission)
+        if not found.own + found.others:
+            return 0, 0, 0.0
+        request, penalty = float(submission.requested_walltime), self._price * found.mean_runtime
+        count = len(found.values)
+        return (
+            found.own,
+            found.others,
+            bayes_estimate(found.values, found.weights, count, request, penalty),
+        )
+
+    def observe(self, completion: Completion) -> None:
+        """Store the run among the recent ones."""
+        submission = normalised(completion.submission)
+        if submission is not completion.submission:
+            completion = replace(completion, submission=submission)
+        super().observe(completion)
+
+    def retuned(self, learned: LearnedForest | None) -> Self:
+        """Return a predictor with another forest that shares the runs of this one.
+
+        Only one of the two may go on observing.
+
+        Raises:
+            UnusableForestError: the trees are damaged.
+        """
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        other._learn(learned)  # noqa: SLF001 - of this class
+        return other
+
+    def copied(self, learned: LearnedForest | None) -> Self:
+        """Return a predictor with another forest and its own copy of the runs.
+
+        Raises:
+            UnusableForestError: the trees are damaged.
+        """
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        other._recent = self._recent.copy()  # noqa: SLF001 - of this class
+        other._learn(learned)  # noqa: SLF001 - of this class
+        return other
+
+    def rank_runs(self) -> None:
+        """Compute leaves and calibration now, so that no request has to wait for it."""
+        job = Submission(requested_walltime=3600.0, submit_time=LATEST_TIME, user="u")
+        self.ask(job, USUAL)
+
+    def features(self) -> Singles:
+        """Return the features of all stored runs at their submissions, by run and feature.
+
+        NaN where no run counted for the job. The runs are in order of their ends.
+        """
+        first = self._recent.first
+        return self._features(first, first + len(self._recent))
+
+    def runtimes(self) -> tuple[Floats, Floats, Floats]:
+        """Return runtimes, requests and ends of all stored runs, in order of their ends."""
+        return self._recent.outcomes()
+
+    def estimates_of_last(self, count: int, prices: Floats) -> Floats:
+        """Return what was predicted for the last ``count`` runs, by run and price, in seconds.
+
+        NaN for users without runs. Without adopted trees the requests.
+        """
+        first = self._recent.first
+        stop = first + len(self._recent)
+        if self._learned is None:
+            requests = self.runtimes()[1][-count:]
+            return np.repeat(requests[:, np.newaxis], len(prices), axis=1)
+        rows = (first, stop - count, stop)
+        columns, leaves = self._recent.columns, self._index.leaves
+        return forest_decision.estimates_of_rows(
+            columns, rows, self._settings, self._model, leaves, prices
+        )
+
+    @property
+    def _capacity(self) -> int:
+        return self._in_leaves + capacity_for(self._history)
+
+    @property
+    def _settings(self) -> forest_decision.Settings:
+        share = self._learned.attention if self._learned else 0.0
+        return self._history, self._in_leaves, float(share)
+
+    def _learn(self, learned: LearnedForest | None) -> None:
+        """Put a forest in force: its leaves and its calibration begin anew."""
+        if learned is not None and not isinstance(learned, LearnedForest):
+            raise TypeError("learned")
+        self._learned = learned
+        self._trees: Trees = NO_TREES if learned is None else unpacked(learned.trees)
+        self._index = LeafIndex(
+            self._recent,
+            len(self._trees.roots),
+            len(self._trees.features),
+            self._write_leaves,
+            self._in_leaves + LONGEST_WINDOW + LATE_JOBS,
+        )
+        self._calibration = Calibration(self._recent, self._score)
+
+    def _write_leaves(self, begin: int, end: int, leaf: Ids) -> None:
+        forest_decision.leaves_of_features(self._trees, self._features(begin, end), begin, leaf)
+
+    def _features(self, begin: int, end: int) -> Singles:
+        features = np.empty((end - begin, len(FEATURES)), np.float32)
+
+        def write(first: int, stop: int) -> None:
+            rows, part = (self._recent.first, first, stop), features[first - begin : stop - begin]
+            forest_decision.features_of_rows(
+                self._recent.columns, rows, self._history, self._model, part
+            )
+
+        on_two_cores(begin, end, write)
+        return features
+
+    def _score(self, begin: int, end: int) -> None:
+        leaves = self._index.leaves
+        on_two_cores(begin, end, lambda first, stop: self._score_rows(first, stop, leaves))
+
+    def _score_rows(self, begin: int, end: int, leaves: Leaves) -> None:
+        rows = (self._recent.first, begin, end)
+        forest_decision.score_rows(self._recent.columns, rows, self._settings, self._model, leaves)

@@ -1,0 +1,222 @@
+"""Computes the distribution of a job's runtime by a forest: see docs/predictors.md."""
+
+import numpy as np
+
+from predictors.answers import score_row
+from predictors.base import SHORTEST_ESTIMATE
+from predictors.compiled import compiled, compiled_for_threads, of_same_types
+from predictors.distribution import Evidence, bayes_estimate
+from predictors.memory.columns import (
+    NONCONFORMITY,
+    PIT,
+    REQUEST,
+    USER,
+    Columns,
+    Floats,
+    Ids,
+    JobQuery,
+    RowWindow,
+    within,
+)
+from predictors.methods.attention_decision import Model, mix_tails
+from predictors.methods.attention_features import Singles, Support
+from predictors.methods.attention_support import no_support
+from predictors.methods.forest_features import FEATURES, describe_job
+from predictors.methods.forest_leaves import NO_LEAF, Leaves, weigh_leaves
+from predictors.methods.forest_trees import Trees, leaf_of
+from predictors.methods.kernel import ended_rows, job_of, window_of
+
+Settings = tuple[int, int, float]
+"""Number of last runs that attention searches, number of last runs whose leaves count, and share of
+all weight that attention has."""
+
+_COUNT = len(FEATURES)
+
+
+@of_same_types
+@compiled
+def distribution(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+    columns: Columns,
+    window: RowWindow,
+    job: JobQuery,
+    settings: Settings,
+    model: Model,
+    trees: Trees,
+    leaves: Leaves,
+) -> Evidence:
+    """Return the distribution of a job's runtime, empty where no run counts for it.
+
+    Args:
+        columns: the runs.
+        window: the rows that may count.
+        job: the job.
+        settings: see ``Settings``.
+        model: the weights of attention.
+        trees: of the forest.
+        leaves: of the runs.
+    """
+    features = np.empty(_COUNT, np.float32)
+    found = describe_job(columns, window, settings[0], job, model, (no_support(), features))
+    heads = np.full(len(trees.roots), NO_LEAF, np.int32)
+    if len(found.values) > 0:
+        for tree in range(len(heads)):
+            heads[tree] = leaves.newest[leaf_of(trees, tree, features)]
+    return blended(columns, window, job, settings, (found, model[2]), (leaves.previous, heads))
+
+
+@compiled
+def blended(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+    columns: Columns,
+    window: RowWindow,
+    job: JobQuery,
+    settings: Settings,
+    attention: tuple[Evidence, float],
+    chains: tuple[Ids, Ids],
+) -> Evidence:
+    """Return the distribution by the leaves, with a share of that by attention.
+
+    Args:
+        columns: the runs.
+        window: the rows that may count.
+        job: the job.
+        settings: see ``Settings``.
+        attention: its distribution, and the number of runs that the tail mixture counts for.
+        chains: previous row by tree and row, and the row where the job's leaf begins, by tree.
+    """
+    found, tail_runs = attention
+    _, stop = ended_rows(columns[0], window, settings[1])
+    rows = (max(window.first, stop - settings[1]), window.time)
+    values, weights, runs = weigh_leaves(columns, chains[0], chains[1], rows, job)
+    if len(values) == 0:
+        return found
+    values, weights, runs = mix_tails((values, weights), runs, job.request, tail_runs)
+    share = settings[2]
+    if share > 0.0:
+        values = np.concatenate((values, found.values))
+        weights = np.concatenate(((1.0 - share) * weights, share * found.weights))
+        runs = np.concatenate((runs, found.rows))
+        order = np.argsort(values, kind="mergesort")
+        values, weights, runs = values[order], weights[order], runs[order]
+    return Evidence(values, weights, runs, found.own, found.others, found.mean_runtime)
+
+
+@compiled_for_threads
+def features_of_rows(
+    columns: Columns, rows: tuple[int, int, int], history: int, model: Model, features: Singles
+) -> None:
+    """Write the features of runs as they were at their submissions; NaN where there are none.
+
+    Only the ``history`` rows before a row are looked at, so that what is written never depends on
+    runs that the table may have dropped.
+
+    Args:
+        columns: the runs.
+        rows: first row of all; begin and end of the rows.
+        history: number of last runs that attention searches.
+        model: the weights of attention.
+        features: by run, from ``begin`` on, and feature; overwritten.
+    """
+    oldest, begin, end = rows
+    support = no_support()
+    for row in range(begin, end):
+        features[row - begin, :] = np.nan
+        if columns[1][USER, row] >= 0:
+            window = window_of(columns, row, max(oldest, row - history))
+            work = (support, features[row - begin])
+            describe_job(columns, window, history, job_of(columns, row), model, work)
+
+
+@compiled_for_threads
+def leaves_of_features(trees: Trees, features: Singles, begin: int, leaf: Ids) -> None:
+    """Write the leaf of each run by tree, from the row ``begin`` on; NO_LEAF without features."""
+    for run in range(len(features)):
+        for tree in range(len(trees.roots)):
+            is_known = not np.isnan(features[run, 0])
+            leaf[tree, begin + run] = leaf_of(trees, tree, features[run]) if is_known else NO_LEAF
+
+
+@compiled
+def distribution_of_row(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+    columns: Columns,
+    rows: tuple[int, int],
+    settings: Settings,
+    model: Model,
+    leaves: Leaves,
+    work: tuple[Support, Singles],
+) -> Evidence:
+    """Return the distribution that was predicted for a run at its submission.
+
+    Args:
+        columns: the runs.
+        rows: the first row of all, and the row of the run.
+        settings: see ``Settings``.
+        model: the weights of attention.
+        leaves: of the runs.
+        work: support points and features, both overwritten.
+    """
+    oldest, row = rows
+    history, in_leaves, _ = settings
+    job, window = job_of(columns, row), window_of(columns, row, max(oldest, row - history))
+    found = describe_job(columns, window, history, job, model, work)
+    counted = window_of(columns, row, max(oldest, row - in_leaves))
+    heads = np.full(len(leaves.leaf), NO_LEAF, np.int32)
+    if len(found.values) > 0:
+        for tree in range(len(heads)):
+            heads[tree] = leaves.previous[tree, row]
+    return blended(columns, counted, job, settings, (found, model[2]), (leaves.previous, heads))
+
+
+@compiled_for_threads
+def score_rows(
+    columns: Columns, rows: tuple[int, int, int], settings: Settings, model: Model, leaves: Leaves
+) -> None:
+    """Write PIT value and score of each of the rows, by what was predicted at its submission.
+
+    Args:
+        columns: the runs.
+        rows: first row of all; begin and end of the rows to write.
+        settings: see ``Settings``.
+        model: the weights of attention.
+        leaves: of the runs.
+    """
+    oldest, begin, end = rows
+    numbers, attributes, _ = columns
+    work = (no_support(), np.empty(_COUNT, np.float32))
+    for row in range(begin, end):
+        numbers[PIT, row] = numbers[NONCONFORMITY, row] = -1.0
+        if attributes[USER, row] >= 0:
+            found = distribution_of_row(columns, (oldest, row), settings, model, leaves, work)
+            if len(found.values) > 0:
+                shortest = min(SHORTEST_ESTIMATE, numbers[REQUEST, row])
+                score_row(numbers, row, found.values, found.weights, shortest)
+
+
+@compiled_for_threads
+def estimates_of_rows(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+    columns: Columns,
+    rows: tuple[int, int, int],
+    settings: Settings,
+    model: Model,
+    leaves: Leaves,
+    prices: Floats,
+) -> Floats:
+    """Return by run and price what was predicted at the submissions of runs, in seconds.
+
+    NaN for users without runs: their predictions need the levels of that time. Takes what
+    ``score_rows`` takes, and the prices in mean runtimes.
+    """
+    oldest, begin, end = rows
+    work = (no_support(), np.empty(_COUNT, np.float32))
+    estimates = np.empty((end - begin, len(prices)))
+    for row in range(begin, end):
+        estimates[row - begin, :] = np.nan
+        if columns[1][USER, row] < 0:
+            continue
+        request = columns[0][REQUEST, row]
+        found = distribution_of_row(columns, (oldest, row), settings, model, leaves, work)
+        for place in range(len(prices) if found.own > 0 else 0):
+            penalty = prices[place] * found.mean_runtime
+            count = len(found.values)
+            seconds = bayes_estimate(found.values, found.weights, count, request, penalty)
+            estimates[row - begin, place] = within(seconds, request)
+    return estimates

@@ -1,0 +1,200 @@
+"""Compare the cost of auto, with what rounds learn, with that of each method it chooses from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from predictors.jobs import Completion
+from predictors.methods.attention import Attention
+from predictors.methods.forest import Forest
+from predictors.methods.least_cost import LeastCost
+from predictors.registry import AUTO
+from predictors.tuning.cluster_round import SimulatedRounds
+from predictors.tuning.plan import TuningPlan
+from predictors.tuning.tunables import FIRST, costs_of
+from simulator.replay.trace_replay import play_jobs
+from simulator.reports.tables import text_table
+from simulator.studies.study import LogPart, Played, Study, Takes, log_parts
+
+PRICES = (0.0, 1.0, 3.0, 10.0)
+"""Prices of an underestimate, each of a site of its own, in mean runtimes."""
+
+METHODS = (Attention.name, LeastCost.name, Forest.name)
+"""The methods that auto chooses from."""
+
+GOAL = 0.01
+"""How far the cost of auto may be above that of the best method."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Results at one price.
+
+    Attributes:
+        price: of an underestimate, in mean runtimes.
+        costs: mean cost of the predictions for all jobs, in seconds, by method.
+        forest_over_attention: relative difference of their costs for the jobs that were submitted
+            while a forest was in force; None without any.
+        changes: what rounds adopted and dropped, in order, each with the number of ended runs.
+    """
+
+    price: float
+    costs: Mapping[str, float]
+    forest_over_attention: float | None
+    changes: Sequence[str]
+
+    def over(self, *others: str) -> float:
+        """Return the cost of auto over the least of others, as a relative difference."""
+        return self.costs[AUTO] / min(self.costs[each] for each in others) - 1
+
+    @property
+    def verdict(self) -> str:
+        """Whether auto is near the best single method."""
+        return "reached" if self.over(*METHODS) <= GOAL else "missed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """Results of one log.
+
+    Attributes:
+        jobs: number of jobs, the first ones included.
+        sites: by price.
+    """
+
+    jobs: int
+    sites: Sequence[Site]
+
+
+class Sites:
+    """Sites with the same runs and different prices, and the predictions that they get.
+
+    Args:
+        log: the runs.
+        every: number of runs between two rounds.
+
+    Attributes:
+        predicted: seconds, by method, job and price.
+        has_forest: whether a forest was in force at the submission, by job and price.
+        rounds: of the sites.
+    """
+
+    def __init__(self, log: Sequence[Completion], every: int) -> None:
+        self.predicted = {name: np.empty((len(log), len(PRICES))) for name in (*METHODS, AUTO)}
+        self._log = log
+        self._attention, self._least_cost, self._forest = Attention(), LeastCost(), Forest()
+        self._prices = np.array(PRICES)
+        self.rounds = SimulatedRounds(
+            first=FIRST, prices=PRICES, plan=TuningPlan(), every=every, forest=self._forest
+        )
+        self._forests = [self._forest for _ in PRICES]
+        self.has_forest = np.zeros((len(log), len(PRICES)), dtype=bool)
+
+    def predict(self, job: int) -> None:
+        """Predict a job at its submission by all methods."""
+        submission, predicted = self._log[job].submission, self.predicted
+        for method in (self._attention, self._least_cost):
+            predicted[method.name][job] = method.estimates(submission, self._prices)
+        answers = {
+            forest.learned: forest.estimates(submission, self._prices) for forest in self._forests
+        }
+        for place, forest in enumerate(self._forests):
+            predicted[Forest.name][job, place] = answers[forest.learned][place]
+            self.has_forest[job, place] = forest.learned is not None
+        for place, chosen in enumerate(self.rounds.methods):
+            predicted[AUTO][job, place] = predicted[chosen][job, place]
+
+    def observe(self, job: int) -> None:
+        """Learn from a run that has ended; run a round if one is due."""
+        run = self._log[job]
+        for method in (self._attention, self._least_cost, self._forest):
+            method.observe(run)
+        others = (Attention.name, LeastCost.name)
+        self.rounds.observe(run, {name: self.predicted[name][job].copy() for name in others})
+        for place, site in enumerate(self.rounds.sites):
+            if self._forests[place].learned is not site.forest.now:
+                self._forests[place] = self._forest.retuned(site.forest.now)
+
+
+def compare(log: Sequence[Completion], every: int) -> Learned:
+    """Play a log to sites of all prices."""
+    sites = Sites(log, every)
+    play_jobs(log, ended=sites.observe, submitted=sites.predict)
+    return Learned(
+        jobs=len(log), sites=[site_of(sites, log, place) for place in range(len(PRICES))]
+    )
+
+
+def site_of(sites: Sites, log: Sequence[Completion], place: int) -> Site:
+    """Return the results at one price."""
+    actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in log])
+    price, grown = PRICES[place], sites.has_forest[:, place]
+    costs = {
+        name: costs_of(seconds[:, place], actual, price)
+        for name, seconds in sites.predicted.items()
+    }
+    means = {name: float(each[grown].mean()) for name, each in costs.items() if grown.any()}
+    return Site(
+        price=price,
+        costs={name: float(each.mean()) for name, each in costs.items()},
+        forest_over_attention=means[Forest.name] / means[Attention.name] - 1 if means else None,
+        changes=[
+            f"{ended:,}: {change.subject} {change.action}"
+            + (f" {change.after}" if change.subject == AUTO else "")
+            for ended, at, change in sites.rounds.changes_by_price
+            if at == price and change.action != "kept"
+        ],
+    )
+
+
+def table(found: Learned) -> str:
+    """Return the results of a log as a table of text."""
+    rows = [
+        (
+            f"{site.price:g}",
+            *(f"{site.costs[name]:,.0f}" for name in (*METHODS, AUTO)),
+            "-" if site.forest_over_attention is None else f"{site.forest_over_attention:+.1%}",
+            f"{site.over(Attention.name):+.1%}",
+            f"{site.over(*METHODS):+.1%}",
+            site.verdict,
+            "; ".join(site.changes) or "-",
+        )
+        for site in found.sites
+    ]
+    heads = (
+        "price",
+        *METHODS,
+        AUTO,
+        "forest to attention",
+        "auto to attention",
+        "to the best",
+        "goal",
+        "changes",
+    )
+    return f"{found.jobs:,} jobs, mean cost in seconds\n{text_table(heads, rows)}"
+
+
+def runs(paths: Sequence[Path], limit: int | None, *, every: int) -> Sequence[LogPart]:
+    """Return a part for each log."""
+    return log_parts(paths, limit, every)
+
+
+def play(part: LogPart) -> Learned:
+    """Play a log."""
+    return compare(part.runs(), part.options)
+
+
+def tables(played: Played) -> str:
+    """Return the table of every log."""
+    return "\n".join(f"{part.name}: {table(found)}\n" for part, found in played)
+
+
+STUDY = Study(
+    title="what rounds learn on a log, and what auto gains by it",
+    takes=Takes.TRACES,
+    runs=runs,
+    play=play,
+    tables=tables,
+)
