@@ -67,6 +67,14 @@ class RedundantSlurm(PrivateSlurm):
         self.controllers = controllers
         super().__init__([], "", nodes=1, settings=SETTINGS, prefix=node.inside())
 
+    def __exit__(self, *exception: object) -> None:
+        """End the controllers, which would go on writing below the directory, and all else."""
+        for machine in self.controllers.values():
+            running = machine.processes.get("slurmctld")
+            if running is not None and running.poll() is None:
+                machine.end("slurmctld", signal.SIGKILL)
+        super().__exit__(*exception)
+
     def start_controller(self, *options: str) -> None:
         """Start both."""
         for host in self.controllers:
