@@ -97,8 +97,8 @@ class PlayingLimits(NamedTuple):
 LIVE = PlayingLimits(1.0, 8.0)
 """Limits of the forecast of a live queue, for which no caller waits.
 
-With what is around the plays, the expected future of 20,000 waiting jobs is there within 2 s, and
-all futures within 10 s.
+They leave time for what is around the plays: with it, the expected future of 20,000 waiting jobs
+should be there within 2 s, and all futures within 10 s.
 """
 
 AWAITED_SECONDS = 0.3
