@@ -8,6 +8,7 @@ needs Slurm, gcc and two cores that are otherwise idle; as root where --root nam
 """
 
 import argparse
+import gzip
 import json
 import re
 import signal
@@ -40,7 +41,6 @@ from simulator.scheduling.slurm_cluster import partition_names
 from simulator.scheduling.slurm_configuration import COMMANDS, read_configuration
 from simulator.scheduling.slurm_rules import SlurmCluster
 from simulator.scheduling.workload import Workload, WorkloadError, prepare
-from simulator.traces.files import text_writer
 from simulator.traces.swf import read_swf
 
 DAY = 86400
@@ -139,7 +139,7 @@ def play_once(
         rows = list(rows_of(cluster.directory / "jobcomp.txt", player.zero, ids, played))
         write_play(file, rows)
         log = cluster.log()
-        with text_writer(str(file).replace(".csv.", ".log.")) as written:
+        with gzip.open(str(file).replace(".csv.", ".log."), "wt", encoding="utf-8") as written:
             written.write(log)
         return {
             "slurm": cluster.version,
