@@ -20,8 +20,9 @@ BLOCKS = 10
 """Number of periods into which the later runs are divided."""
 
 ONE_SIDED = 1.65
-"""Standard errors of a one-sided test at a level of 5%. On public logs 1 and 1.5 adopted methods
-that lost more than 1% later, and 2 missed half of the gains (results/notebook/forest.md)."""
+"""Standard errors of a one-sided test at a level of 5%. On five public logs 1 and 1.5 adopted a
+method that lost more than 1% later, and 2 missed a quarter of the gains
+(results/notebook/forest.md)."""
 
 _NOTHING = 1e-12
 
