@@ -123,7 +123,7 @@ class Queue:
 
 
 class HandOver(NamedTuple):
-    """What one hand-over took.
+    """Cost of one hand-over.
 
     Attributes:
         taken: seconds until it was answered.
