@@ -119,7 +119,8 @@ class LeafIndex:
         self._linked = linked
         self._moved = table.moved
         self._stop = 0
-        empty = np.full((2, trees, 0), NO_LEAF, np.int32, order="F")
+        # Of one tree alone the arrays would have another memory layout than of several.
+        empty = np.full((2, max(trees, 2), 0), NO_LEAF, np.int32, order="F")
         self._leaves = Leaves(empty[0], empty[1], np.full(nodes, NO_LEAF, np.int32))
 
     @property

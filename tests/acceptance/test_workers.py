@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -32,8 +32,11 @@ def listens(pid: int, socket: Path) -> bool:
         for line in Path("/proc/net/unix").read_text().splitlines()
         if line.endswith(f" {socket}")
     }
-    links = Path(f"/proc/{pid}/fd").iterdir()
-    return any(str(link.readlink()).strip("socket:[]") in inodes for link in links)
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            if str(link.readlink()).strip("socket:[]") in inodes:
+                return True
+    return False
 
 
 class Workers:

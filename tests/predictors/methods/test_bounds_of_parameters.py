@@ -45,7 +45,7 @@ DEFAULTS = {
     "requested": ({}, Memory()),
     "max-usage": (
         {"window": 5, "margin_seconds": 0.0, "factor": 1.0},
-        Memory(jobs_per_user=5 + 16),
+        Memory(jobs_per_user=5 + 16, latest_jobs=10_000),
     ),
     "percentile": (
         {
@@ -57,7 +57,7 @@ DEFAULTS = {
         },
         Memory(window_seconds=31 * 86_400.0),
     ),
-    "last-two": ({}, Memory(jobs_per_user=2 + 16)),
+    "last-two": ({}, Memory(jobs_per_user=2 + 16, latest_jobs=10_000)),
     "knn": (
         {
             "template": ["user"],

@@ -2,13 +2,12 @@
 
 import os
 import subprocess
-from typing import get_args
 
 import pytest
 from running_service import WALLTIMED
 
 from predictors.registry import METHODS
-from predictors.tuning.plan import Search
+from predictors.tuning.knn_tunable import SEARCHES
 from service.auth import Scope
 from service.cli.formats import FORMATS
 from simulator.cli import options as values
@@ -54,7 +53,7 @@ def offered(line: str) -> set[str]:
         (values.ADJUSTMENTS, {**PROFILES, **HAND_OVERS}),
         (values.OVERRUNS, OVERRUNS),
         (values.FORMATS, FORMATS),
-        (values.SEARCHES, get_args(Search)),
+        (values.SEARCHES, SEARCHES),
         (values.SCOPES, [scope.value for scope in Scope]),
     ],
 )

@@ -794,7 +794,8 @@ def test_a_noted_prediction_orders_jobs_as_one_that_was_asked_for(slurm, updater
     updater(order=Order.SHORTEST_FIRST).round()
     ((_, settings),) = slurm.updates()
     estimate = Estimate(predicted=1800.0, prediction_id="filter-1")
-    wanted = wanted_site_factor(estimate, rules(order=Order.SHORTEST_FIRST, largest=10_000))
+    shortest_first = rules(order=Order.SHORTEST_FIRST, largest=10_000)
+    wanted = wanted_site_factor(a_job(600), estimate, shortest_first)
     assert settings == {"SiteFactor": str(wanted)}
 
 

@@ -177,7 +177,7 @@ def long_store(request, tmp_path_factory):
 
 def a_state(method: str) -> LiveState:
     """One that has learned nothing yet."""
-    histories = {name: {"history": 1000} for name in ("least-cost", "attention")}
+    histories = {name: {"history": 1000} for name in ("least-cost", "attention", "forest")}
     return LiveState(Settings(method=method, predictors=histories), Metrics())
 
 

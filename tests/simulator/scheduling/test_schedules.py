@@ -59,7 +59,7 @@ def semantics(draw):
 
 
 def reference_of(jobs, rules, predict=None):
-    of_others = {"pinning", "pinned", "slurm"}
+    of_others = {"pinning", "pinned", "slurm", "pbs"}
     known = {name: rule for name, rule in asdict(rules).items() if name not in of_others}
     return Reference(jobs, MACHINE, predict=predict, **known)
 
@@ -184,7 +184,7 @@ def test_nodes_and_starts_of_pinned_jobs_are_those_of_a_scheduler_that_knows_onl
     estimates = [data.draw(st.integers(1, int(request))) for request in workload.request]
     schedule = simulate(workload, rules, Given(np.array(estimates, dtype=np.int64)))
     jobs = jobs_of(workload, estimates, schedule.priority.tolist())
-    unused = {"depth", "compression", "guarded", "keeps_reservations", "slurm"}
+    unused = {"depth", "compression", "guarded", "keeps_reservations", "slurm", "pbs"}
     known = {name: rule for name, rule in asdict(rules).items() if name not in unused}
     reference = PinnedReference(jobs, MACHINE, **known)
     assert schedule.start.tolist() == reference.run()
@@ -343,7 +343,7 @@ def test_the_card_says_what_each_decision_goes_by(rules, places):
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_plans_of_several_blocks_start_jobs_when_a_plan_without_blocks_does(compression):
+def test_a_long_plan_starts_jobs_when_a_scheduler_that_knows_only_the_rules_does(compression):
     random = np.random.default_rng(1)
     request = random.integers(2, 500, 150)
     runtime = np.where(random.random(150) < 0.5, request, request // 2)
