@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from predictors.base import Predictor
+from predictors.methods.forest import Forest
 from predictors.registry import METHODS, UnknownMethodError, create
 
 WITHOUT_PROJECTS = {"percentile": "percentile:key=user+walltime"}
@@ -14,8 +15,8 @@ WITHOUT_PROJECTS = {"percentile": "percentile:key=user+walltime"}
 
 
 def usual_methods() -> list[str]:
-    """Return the specs of all registered methods for a log without projects."""
-    return [WITHOUT_PROJECTS.get(name, name) for name in METHODS]
+    """Return the specs of methods for a log without projects, but of forest: rounds teach it."""
+    return [WITHOUT_PROJECTS.get(name, name) for name in METHODS if name != Forest.name]
 
 
 SYNONYMS = {"threshold": "lower_bound"}

@@ -13,6 +13,7 @@ from workloads import synthetic
 
 from predictors.registry import METHODS
 from simulator.cli.players import private_service
+from simulator.replay.method_spec import usual_methods
 from simulator.replay.remote import Client, RemoteError
 from simulator.traces.files import read_bytes
 from simulator.traces.swf import read_swf
@@ -148,7 +149,7 @@ def test_the_report_is_a_page_with_tables_pictures_and_data(walltimed, log, tmp_
         assert f'src="{picture}.png"' in page
         assert (report / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     assert "max-usage" in (report / "table.txt").read_text()
-    assert len(json.loads((report / "report.json").read_text())["methods"]) == len(METHODS)
+    assert len(json.loads((report / "report.json").read_text())["methods"]) == len(usual_methods())
 
 
 def test_malformed_lines_refuse_the_file_or_are_listed(walltimed, refused, log, tmp_path):
