@@ -11,7 +11,7 @@ ENV NUMBA_CPU_NAME=generic
 RUN python -m venv --without-pip /opt/walltimed
 COPY requirements /build/requirements
 RUN python -m pip --python /opt/walltimed/bin/python install --no-cache-dir --no-compile \
-        --require-hashes -r /build/requirements/build.txt -r /build/requirements/${REQUIREMENTS}.txt
+        --no-deps --require-hashes -r /build/requirements/build.txt -r /build/requirements/${REQUIREMENTS}.txt
 COPY pyproject.toml README.md LICENSE /build/
 COPY predictors /build/predictors
 COPY simulator /build/simulator

@@ -12,9 +12,10 @@ INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off --n
 # pip says a line for every package that it collects, and one when it begins to unpack.
 COUNTING := awk '/^Collecting/ {printf "\r  collected %d", ++n; fflush()} \
 	/^Installing/ {printf ", unpacking"; fflush()} END {print ""}'
-COUNTED := --require-hashes | $(COUNTING)
-# The largest packages are fetched and unpacked beside all others. The files name every package
-# that is needed, so nothing is left to be resolved.
+# The files name every package that is needed, so nothing is left to be resolved; resolving, pip
+# 23.2 takes a newer coverage than the pinned one for the extra that pytest-cov asks for.
+PINNED := --no-deps --require-hashes
+# The largest packages are fetched and unpacked beside all others.
 LARGE := llvmlite|numba|numpy|psycopg-binary|scikit-learn|scipy
 these = awk -v large='^($(LARGE))==' '/^[a-z]/ {wanted = $(1)($$0 ~ large)} wanted' requirements/runtime.txt
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
@@ -30,8 +31,8 @@ packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 	@echo "[1/4] Making a virtual environment in .venv"
 	@$(PYTHON) -m venv .venv
 	@echo "[2/4] Installing $(call packages,build runtime) packages"
-	@{ $(INSTALL) --no-deps --require-hashes -r <($(call these,)) & large=$$!; \
-	    $(INSTALL) --no-deps --require-hashes -r requirements/build.txt -r <($(call these,!)); \
+	@{ $(INSTALL) $(PINNED) -r <($(call these,)) & large=$$!; \
+	    $(INSTALL) $(PINNED) -r requirements/build.txt -r <($(call these,!)); \
 	    others=$$?; wait $$large && exit $$others; } | $(COUNTING)
 	@echo "[3/4] Compiling predictors"
 	@$(INSTALL) --quiet --no-deps --no-build-isolation -e . & installing=$$!; \
@@ -44,7 +45,7 @@ demo: .venv/served
 
 .venv/ready: requirements/dev.txt .venv/served
 	@echo "Installing what the checks need: $(call packages,dev) packages in all"
-	@$(INSTALL) -r requirements/dev.txt $(COUNTED)
+	@$(INSTALL) $(PINNED) -r requirements/dev.txt | $(COUNTING)
 	@$(BIN)/walltimed warm-up
 	@touch $@
 
@@ -89,7 +90,7 @@ imports: .venv/ready
 # Sphinx, and nothing of the service: the pages are read, and no module is imported.
 .venv/docs: requirements/docs.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
-	@$(INSTALL) -r requirements/docs.txt $(COUNTED)
+	@$(INSTALL) $(PINNED) -r requirements/docs.txt | $(COUNTING)
 	@touch $@
 
 # The documentation as a site, with search, that needs no network; a warning is an error.

@@ -17,7 +17,7 @@ python=$(realpath "${PYTHON:-/usr/bin/python3}")
 "$python" -m venv --symlinks "$root/opt/walltimed"
 installed=$root/opt/walltimed/bin/python
 pip() { "$installed" -m pip --quiet --disable-pip-version-check "$@"; }
-pip install --no-compile --require-hashes -r requirements/build.txt \
+pip install --no-compile --no-deps --require-hashes -r requirements/build.txt \
     -r "requirements/${REQUIREMENTS:-runtime}.txt"
 # From a copy: setuptools leaves its build directory beside what it builds.
 source=$(mktemp -d)

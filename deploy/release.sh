@@ -27,7 +27,7 @@ deploy/build-controllers.sh "$output"
 ! command -v rpmbuild > /dev/null || deploy/build-rpm.sh "$output"
 git archive --format tar.gz --prefix "walltimed-$version/" -o "$output/walltimed-$version.tar.gz" HEAD
 "$python" -m venv "$work/venv"
-"$work/venv/bin/pip" install --quiet --require-hashes -r requirements/build.txt
+"$work/venv/bin/pip" install --quiet --no-deps --require-hashes -r requirements/build.txt
 git archive --prefix source/ HEAD | tar -xf - -C "$work"
 "$work/venv/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$output" "$work/source"
 "$python" deploy/sbom.py requirements/runtime.txt > "$output/walltimed-$version.cdx.json"
