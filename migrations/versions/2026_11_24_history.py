@@ -16,7 +16,7 @@ depends_on = None
 
 TABLES = (
     *("completions", "predictions", "scores", "daily_scores", "wait_scores", "tokens", "sessions"),
-    *("queues", "ranked_clusters", "tunings", "parameters", "releases", "erasures"),
+    *("queues", "tunings", "parameters", "releases", "erasures"),
 )
 
 _SEQ = sa.Sequence("completions_seq")
@@ -206,12 +206,6 @@ def _create_queues() -> None:
         sa.Column("received_at", sa.Double, nullable=False),
         sa.Column("content", sa.LargeBinary, nullable=False),
         sa.PrimaryKeyConstraint("cluster", name="pk_queues"),
-    )
-    op.create_table(
-        "ranked_clusters",
-        sa.Column("cluster", sa.Text),
-        sa.Column("since", sa.Double, nullable=False),
-        sa.PrimaryKeyConstraint("cluster", name="pk_ranked_clusters"),
     )
 
 

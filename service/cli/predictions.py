@@ -15,13 +15,19 @@ from simulator.reports.words import duration
 def prediction_rows(
     prediction: dict[str, Any], basis: dict[str, Any], method: str
 ) -> dict[str, str]:
-    """Return the rows by name.
+    """Return the rows by name, with what they rest on.
 
     Args:
         prediction: an object with ``likely``, ``interval`` and planned and requested walltime.
         basis: number of runs, and reason.
         method: that predicted.
     """
+    rests_on = grounds_words(basis["jobs"], basis["reason"], method)
+    return {**number_rows(prediction, method), "rests on": rests_on}
+
+
+def number_rows(prediction: dict[str, Any], method: str) -> dict[str, str]:
+    """Return the rows of the three numbers of a prediction."""
     likely, interval = prediction["likely"], prediction["interval"]
     planned, requested = prediction["predicted_walltime"], prediction["requested_walltime"]
     span = "not known"
@@ -32,7 +38,6 @@ def prediction_rows(
         "likely": likely_words(likely),
         "range": span,
         "planned": f"{duration(planned)}, {reason}",
-        "rests on": grounds_words(basis["jobs"], basis["reason"], method),
     }
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
-from service.cli.predictions import no_range, prediction_rows
+from service.cli.predictions import no_range, number_rows, prediction_rows
 from service.cli.times import moment, moment_within
 from simulator.cli.console import err, out, print_json
 from simulator.cli.options import AsJson
@@ -187,20 +187,17 @@ def show_job(detail: dict[str, Any]) -> None:
 
 
 def show_ended(detail: dict[str, Any]) -> None:
-    """Print a job that has ended: planned, ran, and why."""
+    """Print a job that has ended: likely, planned, ran, and why."""
     run, now = detail["runs"][0], time.time()
     title = f"{detail['job_id']} {run['application'] or ''}".strip()
     out.print(f"[bold]{escape(title)}[/bold]: ended {moment(run['end_time'], now)}")
-    span, earlier = run["interval"], detail["earlier"]
-    planned = "no prediction was recorded"
+    numbers = {"planned": "no prediction was recorded"}
     if run["predicted_walltime"] is not None:
-        planned = f"{duration(run['predicted_walltime'])}, by {run['method']}"
-    if span is not None:
-        planned += f", in {duration(span['lower'])} to {duration(span['upper'])}"
-    ran = ", ".join(duration(each["runtime"]) for each in earlier)
+        numbers = number_rows(run, run["method"])
+    ran = ", ".join(duration(each["runtime"]) for each in detail["earlier"])
     facts = {
         "requested": walltime(run["requested_walltime"]),
-        "planned": planned,
+        **numbers,
         "ran": f"{duration(run['runtime'])}, after a wait of {duration(run['wait'])}",
         "why": f"earlier runs of this name ran {ran}" if ran else "no earlier run of this name",
     }

@@ -209,6 +209,9 @@ class EndedRunAnswer:
     predicted_walltime: Annotated[
         float | None, Field(description="Planned runtime; null if no prediction was recorded.")
     ]
+    likely: Annotated[
+        float | None, Field(description="Median; null if none was recorded for this job.")
+    ]
     method: str | None
     interval: IntervalAnswer | None
 

@@ -41,6 +41,7 @@ def read_ended_job(store: Store, cluster: str, job_id: str, caller: Caller) -> E
 def run_answer(ended: EndedRun) -> EndedRunAnswer:
     """Return a run and its prediction as the API answers them."""
     run, job, prediction = ended.run, ended.run.submission, ended.prediction
+    median = prediction.median if prediction else None
     return EndedRunAnswer(
         user=job.user,
         project=job.project,
@@ -57,18 +58,20 @@ def run_answer(ended: EndedRun) -> EndedRunAnswer:
         predicted_walltime=milliseconds(prediction.predicted_walltime, job.requested_walltime)
         if prediction
         else None,
+        likely=None if median is None else milliseconds(median, job.requested_walltime),
         method=prediction.method if prediction else None,
         interval=range_answer(prediction, job.requested_walltime) if prediction else None,
     )
 
 
 def range_answer(prediction: ScoredPrediction, request: float) -> IntervalAnswer | None:
-    """Return the interval of a prediction, with the planned runtime inside."""
+    """Return the interval of a prediction, with the planned runtime and the median inside."""
     interval, planned = prediction.interval, prediction.predicted_walltime
+    numbers = (planned,) if prediction.median is None else (planned, prediction.median)
     if interval is None:
         return None
     return IntervalAnswer(
-        lower=milliseconds(min(interval.lower, planned), request),
-        upper=milliseconds(max(interval.upper, planned), request),
+        lower=milliseconds(min(interval.lower, *numbers), request),
+        upper=milliseconds(max(interval.upper, *numbers), request),
         coverage=interval.coverage,
     )

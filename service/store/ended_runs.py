@@ -19,12 +19,14 @@ class ScoredPrediction(Struct, frozen=True, kw_only=True):
         recorded_at: Unix seconds.
         method: that answered.
         predicted_walltime: seconds.
+        median: seconds; None where the method gave none.
         interval: None where the method gave none.
     """
 
     recorded_at: float
     method: str
     predicted_walltime: float
+    median: float | None
     interval: Interval | None
 
 
@@ -95,6 +97,7 @@ def _prediction_of(connection: Connection, run: Completion) -> ScoredPrediction 
         recorded_at=row.recorded_at,
         method=row.method,
         predicted_walltime=row.predicted_walltime,
+        median=row.median,
         interval=None
         if None in bounds
         else Interval(lower=row.lower_bound, upper=row.upper_bound, coverage=row.coverage),

@@ -40,6 +40,7 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
         method: method that answered.
         predicted_walltime: its answer in seconds.
         estimates: answers in seconds, by method, with that of ``method``.
+        median: of the answer in seconds, where the method gives a distribution.
         interval: of the answer, where the method gives one.
         bounds: ends of intervals in seconds, by method, with that of ``method``.
         coverage: nominal coverage of these intervals.
@@ -53,6 +54,7 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
     method: str
     predicted_walltime: float
     estimates: dict[str, float]
+    median: float | None = None
     interval: Interval | None = None
     bounds: dict[str, tuple[float, float]] = {}
     coverage: float | None = None
@@ -107,6 +109,7 @@ def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
         prediction.method,
         prediction.predicted_walltime,
         msgspec.json.encode(prediction.estimates).decode(),
+        prediction.median,
         interval.lower if interval else None,
         interval.upper if interval else None,
         msgspec.json.encode(prediction.bounds).decode() if prediction.bounds else None,

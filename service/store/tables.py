@@ -120,6 +120,7 @@ predictions = Table(
     Column("method", Text, nullable=False),
     Column("predicted_walltime", Double, nullable=False),
     Column("estimates", Text, nullable=False),  # JSON: seconds by method
+    Column("median", Double),
     Column("lower_bound", Double),
     Column("upper_bound", Double),
     Column("bounds", Text),  # JSON: lower and upper end by method, where it gives an interval

@@ -151,6 +151,8 @@ def ended_view(query: JobPageQuery, ended: EndedJobAnswer) -> dict[str, Any]:
     bars = [("Ran", run.runtime, "method-max-usage")]
     if run.predicted_walltime is not None:
         bars.append(("Planned", run.predicted_walltime, "method-least-cost"))
+    if run.likely is not None:
+        bars.append(("Likely", run.likely, "method-attention"))
     bars.append(("Requested", run.requested_walltime, "method-requested"))
     return {
         "title": f"Job {query.id}",
@@ -168,10 +170,11 @@ def what_became(run: EndedRunAnswer) -> str:
     planned, span = run.predicted_walltime, run.interval
     if planned is None:
         return f"{text} No prediction was recorded for it."
-    text += f" {duration(planned)} were planned"
+    text += f" Planned {duration(planned)}"
     if span is None:
         return f"{text}."
-    text += f", within a range of {duration(span.lower)} to {duration(span.upper)}"
+    text += f", likely {likely_words(run.likely)}"
+    text += f", range {range_words(span.lower, span.upper, span.coverage)}"
     if run.runtime > span.upper:
         return f"{text}: it ran longer than that."
     return f"{text}: it ran shorter than that." if run.runtime < span.lower else f"{text}."

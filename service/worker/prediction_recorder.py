@@ -125,6 +125,7 @@ class PredictionRecorder:
                 method=prediction.method,
                 predicted_walltime=prediction.predicted_walltime,
                 estimates={method: each.predicted_walltime for method, each in predictions.items()},
+                median=prediction.median,
                 interval=prediction.interval,
                 bounds={
                     method: (each.interval.lower, each.interval.upper)

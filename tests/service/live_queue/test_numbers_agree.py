@@ -197,10 +197,10 @@ def check_what_if_page(page):
 
 
 def check_ended_page(page):
-    sentence = rf"{DURATION} were planned, within a range of {DURATION} to {DURATION}"
+    sentence = rf"Planned {DURATION}, likely (?:not known|{DURATION}), range {DURATION} to {DURATION}"
     if found := re.search(sentence, plain(page)):
-        planned, lower, upper = map(seconds_of, found.groups())
-        check_within([planned], lower, upper)
+        *numbers, lower, upper = (seconds_of(each) for each in found.groups() if each)
+        check_within(numbers, lower, upper)
 
 
 def check_printed(printed):

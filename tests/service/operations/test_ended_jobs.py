@@ -49,6 +49,17 @@ def test_a_run_without_a_recorded_prediction_has_none(ended):
     assert (run["predicted_walltime"], run["method"], run["interval"]) == (None, None, None)
 
 
+def test_what_was_likely_is_kept_within_its_range(service):
+    service.complete(*(run_of(str(n), runtime=600.0 + n, **SOLVE) for n in range(60)))
+    answer = service.predict(job_id="x", submit_time=NOW + 1000.0, method="least-cost", **SOLVE)
+    run = run_of("x", **SOLVE) | {"submit_time": NOW + 1000.0, "start_time": NOW + 1001.0}
+    service.complete(run | {"end_time": NOW + 1901.0})
+    (told,) = service.get("/v1/ended-jobs/x").json()["runs"]
+    assert told["likely"] == answer["likely"] is not None
+    assert told["interval"] == answer["interval"]
+    assert told["interval"]["lower"] <= told["likely"] <= told["interval"]["upper"]
+
+
 def test_a_requeued_job_has_its_last_run_first(ended):
     ended.complete(run_of("9", runtime=50.0, end_time=NOW + 5000, **SOLVE))
     assert [run["runtime"] for run in ended.get("/v1/ended-jobs/9").json()["runs"]] == [50.0, 300.0]
@@ -75,7 +86,7 @@ def test_the_page_of_a_job_tells_the_same(ended):
     assert page.status_code == 200
     text = " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
     assert "It ran 5 min of the 60 min requested." in text
-    assert "15 min were planned" in text
+    assert "Planned 15 min." in text
     assert "Planned by max-usage." in text
     other = ended.get("/job", id="other").text
     assert "No prediction was recorded for it." in other
@@ -84,11 +95,11 @@ def test_the_page_of_a_job_tells_the_same(ended):
 
 @pytest.mark.parametrize(
     ("runtime", "end"),
-    [(30.0, "it ran shorter than that."), (90.0, "5 min."), (900.0, "it ran longer than that.")],
+    [(30.0, "it ran shorter than that."), (90.0, "5 min (90%)."), (900.0, "it ran longer than that.")],
 )
 def test_the_sentence_says_on_which_side_of_its_range_a_run_ended(runtime, end):
     known = dict.fromkeys(EndedRunAnswer.__dataclass_fields__)
     known |= {"runtime": runtime, "requested_walltime": 3600.0, "predicted_walltime": 120.0}
     run = EndedRunAnswer(**known)
-    run.interval = type("Span", (), {"lower": 60.0, "upper": 300.0})
+    run.interval = type("Span", (), {"lower": 60.0, "upper": 300.0, "coverage": 0.9})
     assert what_became(run).endswith(end)
