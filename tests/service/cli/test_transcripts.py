@@ -150,7 +150,7 @@ def check_sentence(complaint, sentence):
     assert sentence in complaint
 
 
-DOCTOR = {"up": 0, "no history": 0, "no cluster": 0, "starting": 1, "no token": 0, "down": 1}
+DOCTOR = dict.fromkeys(STATES, 0) | {"starting": 1, "down": 1}
 
 
 @pytest.mark.parametrize(("state", "code"), DOCTOR.items())

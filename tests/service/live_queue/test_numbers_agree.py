@@ -197,7 +197,9 @@ def check_what_if_page(page):
 
 
 def check_ended_page(page):
-    sentence = rf"Planned {DURATION}, likely (?:not known|{DURATION}), range {DURATION} to {DURATION}"
+    sentence = (
+        rf"Planned {DURATION}, likely (?:not known|{DURATION}), range {DURATION} to {DURATION}"
+    )
     if found := re.search(sentence, plain(page)):
         *numbers, lower, upper = (seconds_of(each) for each in found.groups() if each)
         check_within(numbers, lower, upper)

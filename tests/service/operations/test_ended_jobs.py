@@ -95,7 +95,11 @@ def test_the_page_of_a_job_tells_the_same(ended):
 
 @pytest.mark.parametrize(
     ("runtime", "end"),
-    [(30.0, "it ran shorter than that."), (90.0, "5 min (90%)."), (900.0, "it ran longer than that.")],
+    [
+        (30.0, "it ran shorter than that."),
+        (90.0, "5 min (90%)."),
+        (900.0, "it ran longer than that."),
+    ],
 )
 def test_the_sentence_says_on_which_side_of_its_range_a_run_ended(runtime, end):
     known = dict.fromkeys(EndedRunAnswer.__dataclass_fields__)
