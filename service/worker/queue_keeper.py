@@ -99,8 +99,9 @@ class StoredQueues:
             self.read.pop(cluster, None)
             return None
         queue = unpacked(row[1], cluster)
-        self.read[cluster] = VersionedQueue(queue=queue, version=row[0])
-        return self.read[cluster]
+        if self.read.get(cluster) is before:  # else a newer one was stored meanwhile
+            self.read[cluster] = VersionedQueue(queue=queue, version=row[0])
+        return self.read.get(cluster)
 
 
 class QueueKeeper:
@@ -190,9 +191,11 @@ class QueueKeeper:
             await asyncio.sleep(FOLLOWING_SECONDS)
 
     async def _look(self) -> None:
+        known = dict(self._queues)  # others may be stored while the versions are read
         versions = await asyncio.to_thread(self._store.queues.versions)
-        for cluster in self._queues.keys() - versions.keys():
-            if self._queues[cluster].version:  # it was erased
+        for cluster in known.keys() - versions.keys():
+            stored = self._queues.get(cluster)
+            if stored is known[cluster] and stored.version:  # it was erased
                 del self._queues[cluster]
         for cluster, version in versions.items():
             stored = self._queues.get(cluster)

@@ -6,6 +6,7 @@ from asgi_client import NOW, run_of
 from service.live_queue.job_forecasts import LiveQueue, packed
 from service.live_queue.snapshot import Pool, QueueSnapshot, SchedulerRules
 from service.store.tables import queues as queues_table
+from service.worker.queue_keeper import VersionedQueue
 
 SNAPSHOT = "/v1/clusters/hill/snapshot"
 WHAT_IF = "/v1/clusters/hill/what-if"
@@ -403,22 +404,42 @@ def test_jobs_that_leave_while_no_forecast_can_be_made_are_scored_all_the_same(l
     assert {each["jobs"] for each in scores} == {2}
 
 
+EMPTY = QueueSnapshot(
+    cluster="hill",
+    taken_at=NOW + 120,
+    rules=SchedulerRules(),
+    pools=(Pool(processors=4),),
+    jobs=(),
+)
+
+
 def test_a_queue_that_was_erased_and_came_again_is_known_to_every_worker(live, another):
     for now in (0.0, 60.0):
         put(live, queue(now, waiting=[WIDE]))
     other = another()
-    snapshot = QueueSnapshot(
-        cluster="hill",
-        taken_at=NOW + 120,
-        rules=SchedulerRules(),
-        pools=(Pool(processors=4),),
-        jobs=(),
-    )
-    newer = LiveQueue(snapshot=snapshot, received_at=NOW + 120)
+    newer = LiveQueue(snapshot=EMPTY, received_at=NOW + 120)
     with live.worker.store.queues._database.writing() as connection:
         connection.execute(queues_table.delete())
     assert live.worker.store.queues.replace("hill", 1, packed(newer), received_at=NOW + 120)
     other.wait_until(lambda: other.get(SNAPSHOT).json().get("matching") == 0, 10.0)
+
+
+def test_a_queue_that_is_stored_while_versions_are_read_is_not_taken_for_erased(live, monkeypatch):
+    keeper, versions = live.worker.queues, live.worker.store.queues.versions
+    looked = []
+
+    def late():
+        found = versions()
+        if not looked and not found:
+            keeper._queues["hill"] = stored
+            looked.append(keeper.of("hill"))
+        return found
+
+    queue_of_hill = LiveQueue(snapshot=EMPTY, received_at=NOW + 120)
+    stored = VersionedQueue(queue=queue_of_hill, version=1)
+    monkeypatch.setattr(live.worker.store.queues, "versions", late)
+    live.run(keeper._look())
+    assert looked == [keeper.of("hill")]
 
 
 @pytest.mark.parametrize("cluster", ["hill/east", "a b", "höhe", "x/jobs"])
