@@ -71,6 +71,7 @@ def completion_of(
         memory=kibibytes(values.get("Resource_List.mem"), unit=""),
         prediction_id=prediction_id,
         replaced_id=replaced_id,
+        eligible=moment(values.get("etime"), UTC),
     )
 
 

@@ -90,6 +90,7 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
     memory: float | None = None,
     prediction_id: str | None = None,
     replaced_id: str | None = None,
+    eligible: float | None = None,
 ) -> "ReportedCompletion":
     """Return a run from its facts: times in Unix seconds, durations in seconds.
 
@@ -130,7 +131,10 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
         status=status,
     )
     return ReportedCompletion(
-        completion=completion, prediction_id=prediction_id, replaced_id=replaced_id
+        completion=completion,
+        prediction_id=prediction_id,
+        replaced_id=replaced_id,
+        eligible_time=eligible,
     )
 
 

@@ -55,6 +55,7 @@ def completion_of(
         processors=processors,
         memory=memory or requested_memory(row.get("reqmem"), processors=processors, nodes=nodes),
         prediction_id=prediction_id_of(row.get("admincomment")),
+        eligible=moment(row.get("eligible"), zone),
     )
 
 

@@ -160,6 +160,7 @@ def sacct_completion(body: bytes, *, cluster: str | None = None) -> ReportedComp
         processors=count(requested.get("cpu")) or count(_table(job.required).get("CPUs")),
         memory=(number(requested.get("mem")) or 0) * KIBIBYTES_PER_MEBIBYTE,
         prediction_id=prediction_id_of(_table(job.comment).get("administrator")),
+        eligible=moment(time.get("eligible"), UTC),
     )
 
 

@@ -34,12 +34,14 @@ class HistoryFile:
         count: number of these runs.
         rejected: lines that are not jobs, with reasons.
         left_out: number of jobs that cannot be learned from, by rule.
+        eligible_times: Unix seconds from which each run's job could start; None if unknown.
     """
 
     completions: "Iterable[Completion]"
     count: int
     rejected: "Sequence[Reject]"
     left_out: Mapping[str, int]
+    eligible_times: Sequence[float | None] = ()
 
 
 def swf(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
@@ -82,16 +84,18 @@ def of_records(outcomes: "Iterable[tuple[int, ReportedCompletion | SkippedError]
     from simulator.traces.trace import Reject
 
     runs: list[Completion] = []
+    eligible_times: list[float | None] = []
     rejected: list[Reject] = []
     left_out: Counter[str] = Counter()
     for line, outcome in outcomes:
         if not isinstance(outcome, SkippedError):
             runs.append(outcome.completion)
+            eligible_times.append(outcome.eligible_time)
         elif outcome.reason.is_damage:
             rejected.append(Reject(line, str(outcome)))
         else:
             left_out[str(outcome)] += 1
-    return HistoryFile(runs, len(runs), rejected, left_out)
+    return HistoryFile(runs, len(runs), rejected, left_out, eligible_times)
 
 
 FORMATS: Mapping[str, Callable[[str, str | None, tzinfo], HistoryFile]] = {
@@ -227,7 +231,7 @@ def recorded_log(
     Raises:
         CommandError: the format is unknown, lines are malformed, or the file mixes clusters.
     """
-    from simulator.traces.completions import RecordedLog, trace_of
+    from simulator.traces.completions import RecordedLog, submitted_at, trace_of
     from simulator.traces.swf import read_swf
 
     format_ = format_of(file, format_)
@@ -245,7 +249,7 @@ def recorded_log(
             "and needs its own file.",
             ExitCode.USAGE,
         )
-    recorded = trace_of(runs)
+    recorded = trace_of(list(map(submitted_at, runs, history.eligible_times)))
     return replace(
         recorded, trace=replace(recorded.trace, rejects=tuple(history.rejected)),
         format=format_, left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},

@@ -24,11 +24,14 @@ class ReportedCompletion(Struct, frozen=True, kw_only=True, gc=False):
         completion: the run; its job id must be known.
         prediction_id: id of the job's prediction, passed through the resource manager.
         replaced_id: id of an earlier prediction, which a second one at the start replaced.
+        eligible_time: Unix seconds from which the resource manager could start the job, after
+            its begin time and dependencies; None if unknown. It is not stored.
     """
 
     completion: Completion
     prediction_id: str | None = None
     replaced_id: str | None = None
+    eligible_time: float | None = None
 
 
 class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):

@@ -6,6 +6,7 @@ from sys import intern
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Status, Submission
 from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Integers, Reals, Trace
@@ -157,6 +158,18 @@ class RecordedLog:
     accounts_of_jobs: Integers | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     format: str = "swf"
+
+
+def submitted_at(run: Completion, eligible_time: float | None) -> Completion:
+    """Return the run of a job that is submitted when it is eligible.
+
+    A scheduler does not see a job before its begin time and the ends of what it depends on.
+    """
+    job = run.submission
+    if eligible_time is None or job.submit_time is None or eligible_time <= job.submit_time:
+        return run
+    time = min(eligible_time, run.start_time)
+    return replace(run, submission=replace(job, submit_time=time))
 
 
 def trace_of(runs: Sequence[Completion]) -> RecordedLog:

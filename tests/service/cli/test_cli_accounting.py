@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from runs import runs_by_job
 
+from service.cli.formats import recorded_log
+from simulator.cli.options import OnError
+
 DATA = Path(__file__).parents[2] / "data"
 
 
@@ -142,3 +145,28 @@ def test_a_format_that_is_no_more_names_what_to_use(walltimed, tmp_path):
     code, complained = walltimed("import", "--format", "htcondor", tmp_path / "history.json")
     assert code == 2
     assert "SWF" in complained
+
+
+SACCT = """\
+JobIDRaw|Submit|Eligible|Start|End|Timelimit|ReqCPUS|State
+1|1000000000|1000000000|1000000060|1000000160|00:10:00|4|COMPLETED
+2|1000000000|1000003600|1000003660|1000003760|00:10:00|4|COMPLETED
+"""
+
+PBS = """\
+09/09/2001 01:49:20;E;1.a;ctime=1000000000 etime=1000000000 start=1000000060 end=1000000160 \
+Resource_List.walltime=00:10:00
+09/09/2001 02:49:20;E;2.a;ctime=1000000000 etime=1000003600 start=1000003660 end=1000003760 \
+Resource_List.walltime=00:10:00
+"""
+
+
+@pytest.mark.parametrize(("format_", "text"), [("sacct", SACCT), ("pbs", PBS)])
+def test_a_job_with_a_begin_time_waits_from_then_on_in_a_log_that_is_played(
+    format_, text, tmp_path
+):
+    file = tmp_path / "log"
+    file.write_text(text)
+    trace = recorded_log(str(file), format_, None, "UTC", OnError.REFUSE).trace
+    assert trace.submit.tolist() == [0, 3600]
+    assert trace.wait.tolist() == [60, 60]

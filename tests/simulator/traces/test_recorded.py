@@ -1,9 +1,10 @@
 """Recorded runs as a trace, and back."""
 
 import numpy as np
+import pytest
 
 from predictors.jobs import Completion, Status, Submission
-from simulator.traces.completions import completions, trace_of
+from simulator.traces.completions import completions, submitted_at, trace_of
 from simulator.traces.synth import SyntheticLog, synthesise
 from simulator.traces.trace import SWF_FIELDS
 
@@ -47,3 +48,14 @@ def test_no_runs_are_an_empty_trace():
     recorded = trace_of([])
     trace, users = recorded.trace, recorded.users
     assert (len(trace), users) == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("eligible_time", "submit"), [(None, 100), (90, 100), (140, 140), (170, 150)]
+)
+def test_a_job_with_a_begin_time_is_submitted_then_at_the_latest_at_its_start(
+    eligible_time, submit
+):
+    submission = Submission(requested_walltime=60, submit_time=100)
+    run = Completion(submission=submission, start_time=150, end_time=160, runtime=10)
+    assert submitted_at(run, eligible_time).submission.submit_time == submit
