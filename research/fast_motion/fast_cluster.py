@@ -189,6 +189,10 @@ class FastCluster:
         script = f"#!{self.directory}/fast_job {run}\n"
         return self.run("sbatch", "--parsable", "-o", output, *options, script=script).strip()
 
+    def set_site_factor(self, job: str, factor: int) -> None:
+        """Set the SiteFactor of a job."""
+        self.run("scontrol", "update", f"JobId={job}", f"SiteFactor={factor}")
+
     def reports(self) -> list[tuple[str, str]]:
         """Return the lines that jobs have written since the last call: an id, an end or ``?``."""
         try:

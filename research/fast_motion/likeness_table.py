@@ -11,12 +11,15 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from recorded_plays import Likeness
-from slurm_play import PLAYS, comparisons
+from recorded_plays import Likeness, RecordedPlay
+from slurm_play import AGE_OF_A_DAY, PLAYS, comparisons, twins_of
+
+from predictors.base import DEFAULT_METHOD
+from simulator.scheduling.measures import bounded_slowdown
+from simulator.traces.trace import Integers
 
 HERE = Path(__file__).parent
 
@@ -25,7 +28,7 @@ class LogWindow(NamedTuple):
     """A window of a log, and the nodes it is played on.
 
     Attributes:
-        log: name of the file, or options of ``walltimed synth``.
+        log: name of the file.
         first_day: first day of the window.
         days: length of the window.
         nodes: lines of slurm.conf.
@@ -33,7 +36,7 @@ class LogWindow(NamedTuple):
         queue: name of that partition, a queue of the log.
     """
 
-    log: str | Sequence[str]
+    log: str
     first_day: float
     days: float
     nodes: str
@@ -41,19 +44,19 @@ class LogWindow(NamedTuple):
     queue: str
 
 
-SYNTH = ["--jobs", "4000", "--seed", "7", "--processors", "64", "--load", "0.9", "--interactive"]
-
 WINDOWS = {
-    "synth": LogWindow(SYNTH, 4, 1.5, "NodeName=n[0-63] CPUs=1", "n[32-63]", "interactive"),
     "sp2-short": LogWindow(
-        "SDSC-SP2-1998-4.2-cln.swf.gz", 113, 1.5, "NodeName=n[0-127] CPUs=1", "n[64-127]", "express"
+        "SDSC-SP2-1998-4.2-cln.swf.gz", 113, 1.5, "NodeName=n[0-127] CPUs=1", "n[64-127]", "normal"
     ),
     "sp2-long": LogWindow(
         "SDSC-SP2-1998-4.2-cln.swf.gz", 380, 3, "NodeName=n[0-127] CPUs=1", "n[64-127]", "express"
     ),
+    "hpc2n": LogWindow(
+        "HPC2N-2002-2.2-cln.swf.gz", 112, 3, "NodeName=n[0-119] CPUs=2", "n[60-119]", "fque"
+    ),
     "cm5": LogWindow(
-        "LANL-CM5-1994-4.1-cln.swf.gz", 200, 1.5, "NodeName=n[0-31] CPUs=32", "n[16-31]",
-        "development",
+        "LANL-CM5-1994-4.1-cln.swf.gz", 300, 3, "NodeName=n[0-31] CPUs=32", "n[16-31]",
+        "scavenge_development",
     ),
 }  # fmt: skip
 
@@ -67,16 +70,33 @@ PriorityWeightPartition=2000
 PriorityMaxAge=1-0
 """
 
+ORDER = f"""\
+PriorityType=priority/multifactor
+PriorityWeightAge={7 * AGE_OF_A_DAY}
+PriorityMaxAge=7-0
+{ALL}
+"""
+"""Site factors order the queue, as docs/slurm.md says."""
+
+TODAY, REQUESTED, PREDICTED = "fifo", "order-by-request", "order-by-prediction"
+
 CONFIGURATIONS = {
-    "fifo": f"PriorityType=priority/basic\n{ALL}\n",
+    TODAY: f"PriorityType=priority/basic\n{ALL}\n",
     "shared": f"{PRIORITIES}{ALL}\n"
     "PartitionName={queue} Nodes={share} OverSubscribe=EXCLUSIVE PriorityJobFactor=10\n",
     "soft": f"SchedulerParameters=time_min_as_soft_limit\nPriorityType=priority/basic\n{ALL}\n",
+    REQUESTED: ORDER,
+    PREDICTED: ORDER,
 }
 
 COMMON = "SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nKillWait=30\nOverTimeLimit=5\n"
 
-SOFT_METHOD = "max-usage"
+PREDICTIONS = {
+    "soft": ("--time-min", "max-usage"),
+    REQUESTED: ("--site-factor", "requested"),
+    PREDICTED: ("--site-factor", DEFAULT_METHOD),
+}
+"""What is predicted in a configuration, and by which method."""
 
 
 class Row(NamedTuple):
@@ -92,26 +112,29 @@ class Row(NamedTuple):
         return "-".join(self)
 
 
-def rows() -> Iterator[Row]:
-    """Yield the rows, those that are most needed first."""
-    for window in WINDOWS:
-        yield Row(window, "fifo", "installed")
-        yield Row(window, "shared", "installed")
-        yield Row(window, "soft", "later")
-    for window in WINDOWS:
-        yield Row(window, "fifo", "later")
-        yield Row(window, "shared", "later")
-
-
-def log_of(window: LogWindow, traces: Path, directory: Path) -> Path:
-    """Return the file of a log, which is made where it is synthetic."""
-    if isinstance(window.log, str):
-        return traces / window.log
-    file = directory / "synthetic.swf.gz"
-    if not file.exists():
-        command = [sys.executable, "-m", "service.cli", "synth", *window.log, "-o", str(file)]
-        subprocess.run(command, check=True)
-    return file
+ROWS = (
+    Row("sp2-long", TODAY, "installed"),
+    Row("sp2-long", PREDICTED, "installed"),
+    Row("sp2-short", "shared", "installed"),
+    Row("hpc2n", TODAY, "installed"),
+    Row("hpc2n", PREDICTED, "installed"),
+    Row("cm5", TODAY, "installed"),
+    Row("cm5", "shared", "installed"),
+    Row("sp2-short", "soft", "later"),
+    Row("sp2-long", REQUESTED, "installed"),
+    Row("hpc2n", REQUESTED, "installed"),
+    Row("cm5", "soft", "later"),
+    Row("hpc2n", "soft", "later"),
+    Row("sp2-short", TODAY, "installed"),
+    Row("sp2-short", PREDICTED, "installed"),
+    Row("sp2-short", REQUESTED, "installed"),
+    Row("hpc2n", "shared", "installed"),
+    Row("sp2-long", "shared", "installed"),
+    Row("sp2-long", "soft", "later"),
+    *(Row(window, TODAY, "later") for window in WINDOWS),
+    *(Row(window, "shared", "later") for window in WINDOWS),
+)
+"""The rows, those that are most needed first."""
 
 
 def play(row: Row, options: argparse.Namespace) -> None:
@@ -124,27 +147,31 @@ def play(row: Row, options: argparse.Namespace) -> None:
     conf.write_text(f"{COMMON}{window.nodes}\n{partitions}")
     command = [
         sys.executable, str(HERE / "slurm_play.py"),
-        str(log_of(window, options.traces, options.output)), "--from", str(window.first_day),
+        str(options.traces / window.log), "--from", str(window.first_day),
         "--days", str(window.days), "--conf", str(conf), "-o", str(directory),
-        "--most-jobs", "320", *options.more,
+        "--most-jobs", "320", *PREDICTIONS.get(row.configuration, ()), *options.more,
     ]  # fmt: skip
     if row.release == "later":
         command += ["--root", str(options.root)]
-    if row.configuration == "soft":
-        command += ["--time-min", SOFT_METHOD]
     print(f"\n{row.name}", flush=True)
     subprocess.run(command, check=False)
+
+
+def is_played(directory: Path) -> bool:
+    """Whether a directory has both plays of a row."""
+    file = directory / "play.json"
+    return file.exists() and set(PLAYS) <= set(json.loads(file.read_text()))
 
 
 def print_table(directory: Path) -> None:
     """Print the likeness of all plays that there are, and whether it reaches the goals."""
     print(Likeness.HEADS)
-    for row in rows():
-        file = directory / row.name / "play.json"
-        if not file.exists() or not set(PLAYS) <= set(notes := json.loads(file.read_text())):
+    for row in ROWS:
+        if not is_played(directory / row.name):
             continue
+        notes = json.loads((directory / row.name / "play.json").read_text())
         print(f"{row.name}, Slurm {notes[PLAYS[0]]['slurm']}")
-        pairs = dict(comparisons(file.parent))
+        pairs = dict(comparisons(directory / row.name))
         for name, likeness in pairs.items():
             print(likeness.row(f"  {name}"))
         print(f"  twin {verdict(pairs)}")
@@ -160,6 +187,38 @@ def verdict(pairs: dict[str, Likeness]) -> str:
     return f"at {median:.1f} and {p90:.1f} times the noise (median, p90); means within {mean:.1%}"
 
 
+class Waits(NamedTuple):
+    """Waits of a schedule: mean in minutes, mean bounded slowdown, longest in hours."""
+
+    mean: float
+    slowdown: float
+    longest: float
+
+    @classmethod
+    def of(cls, play: RecordedPlay, start: Integers) -> Self:
+        """Return the waits of a play's jobs that start at some times."""
+        waits = start - play.submit
+        slowdowns = bounded_slowdown(waits, play.end - play.start)
+        return cls(float(waits.mean() / 60), float(slowdowns.mean()), float(waits.max() / 3600))
+
+    def text(self) -> str:
+        """Return the numbers of a row."""
+        return f"{self.mean:10.1f}{self.slowdown:8.1f}{self.longest:7.1f} h"
+
+
+def print_orders(directory: Path) -> None:
+    """Print waits by the order of the queue, of each play and of its twin."""
+    print(f"\n{'order of the queue':40}{'real':>16}{'':>11}{'twin':>16}")
+    print(f"{'':40}" + 2 * f"{'mean, min':>10}{'slowd.':>8}{'longest':>9}")
+    for row in sorted(ROWS, key=lambda row: row.window):
+        is_ordered = row.configuration in {TODAY, REQUESTED, PREDICTED}
+        if not is_ordered or row.release != "installed" or not is_played(directory / row.name):
+            continue
+        for name, play, starts in twins_of(directory / row.name):
+            real, twin = Waits.of(play, play.start), Waits.of(play, starts)
+            print(f"{f'{row.window}, {row.configuration}, {name}':40}{real.text()}{twin.text()}")
+
+
 def main() -> None:
     """Make what is missing, and print the table."""
     parser = argparse.ArgumentParser(
@@ -171,10 +230,11 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="PART")
     parser.add_argument("--table", action="store_true", help="make nothing")
     options, options.more = parser.parse_known_args()
-    for row in rows() if not options.table else ():
+    for row in ROWS if not options.table else ():
         if options.only in row.name:
             play(row, options)
     print_table(options.output)
+    print_orders(options.output)
 
 
 if __name__ == "__main__":

@@ -51,11 +51,19 @@ class TooFastError(RuntimeError):
 
 
 class PlayJob(NamedTuple):
-    """A job of a play: seconds, and options of sbatch that say its size and partition."""
+    """A job of a play.
+
+    Attributes:
+        submit: seconds.
+        run: seconds.
+        options: of sbatch, which say its size and partition.
+        site_factor: SiteFactor to set once it is submitted; None: none.
+    """
 
     submit: int
     run: int
     options: Sequence[str]
+    site_factor: int | None = None
 
 
 class Watch:
@@ -189,6 +197,9 @@ class Player:
         for job in jobs:
             self._play_until(self.zero + job.submit)
             ids.append(self._cluster.submit(job.run, *job.options))
+            if job.site_factor is not None:
+                self._clock.go_on(self._speeds.slow)
+                self._cluster.set_site_factor(ids[-1], job.site_factor)
             self._submitted += 1
             self._last_submission = self._clock.now()
         while self._watch.recorded < len(jobs):

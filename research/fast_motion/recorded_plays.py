@@ -19,8 +19,8 @@ from simulator.traces.files import read_bytes, text_writer
 from simulator.traces.trace import SWF_FIELDS, Integers, Trace
 
 COLUMNS = (
-    "job", "submit", "start", "end", "size", "limit_minutes", "time_min_minutes", "wanted_run",
-    "partition", "nodes", "state",
+    "job", "submit", "start", "end", "size", "limit_minutes", "time_min_minutes",
+    "length_minutes", "wanted_run", "partition", "nodes", "state",
 )  # fmt: skip
 
 EPILOG, CYCLE = 3, 1.0
@@ -28,7 +28,11 @@ EPILOG, CYCLE = 3, 1.0
 
 
 class RecordedPlay(NamedTuple):
-    """A recorded play: a column for each field; times are seconds."""
+    """A recorded play: a column for each field; times are seconds.
+
+    Attributes:
+        length: predicted lengths by which site factors order the queue; 0: none.
+    """
 
     submit: Integers
     start: Integers
@@ -36,6 +40,7 @@ class RecordedPlay(NamedTuple):
     size: Integers
     limit: Integers
     time_min: Integers
+    length: Integers
     wanted_run: Integers
     partition: Sequence[str]
     nodes: Sequence[str]
@@ -62,6 +67,7 @@ def read_play(file: Path) -> RecordedPlay:
         *map(numbers, ("submit", "start", "end", "size")),
         numbers("limit_minutes", 60),
         numbers("time_min_minutes", 60),
+        numbers("length_minutes", 60),
         numbers("wanted_run"),
         [row.get("partition") or "all" for row in rows],
         [row["nodes"] for row in rows],
@@ -98,14 +104,16 @@ def workload_of(play: RecordedPlay, processors: int) -> Workload:
 
 
 def estimates_of(play: RecordedPlay) -> Estimates:
-    """Return the TimeMin of the jobs, else their limits."""
-    values = np.where(play.time_min, play.time_min, play.limit)
+    """Return the predicted lengths of the jobs, else their TimeMin, else their limits."""
+    lengths = np.where(play.length, play.length, play.time_min)
+    values = np.where(lengths, lengths, play.limit)
     return Estimates("recorded", known=lambda workload: JobEstimates.of(values, workload))
 
 
 def twin_starts(play: RecordedPlay, rules: SlurmRules, processors: int) -> Integers:
     """Return the starts of the twin of Slurm."""
-    semantics = Semantics(policy="slurm", slurm=rules)
+    profile = "order" if play.length.any() else "regular"
+    semantics = Semantics.adjusted(profile, policy="slurm", slurm=rules)
     return simulate(workload_of(play, processors), semantics, estimates_of(play)).start
 
 

@@ -34,6 +34,7 @@ from recorded_plays import (
     write_play,
 )
 
+from service.slurm_updater.planning import site_factor_of
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
@@ -42,6 +43,7 @@ from simulator.scheduling.slurm_configuration import COMMANDS, read_configuratio
 from simulator.scheduling.slurm_rules import SlurmCluster
 from simulator.scheduling.workload import Workload, WorkloadError, prepare
 from simulator.traces.swf import read_swf
+from simulator.traces.trace import Integers
 
 DAY = 86400
 
@@ -49,12 +51,17 @@ PLAYS = ("first", "second")
 
 PLAIN = ("easy", "conservative")
 
-WHAT_IS_PLAYED = ("log", "first_day", "days", "most_jobs", "conf", "root", "time_min")
+WHAT_IS_PLAYED = (
+    "log", "first_day", "days", "most_jobs", "conf", "root", "time_min", "site_factor",
+)  # fmt: skip
 """Options that a directory of plays is made for."""
+
+AGE_OF_A_DAY = DAY
+"""Priority that a job gains by a day of waiting, where site factors order the queue."""
 
 
 class LogJob(NamedTuple):
-    """A job of the log; times are seconds, minutes are whole ones."""
+    """A job of the log; times are seconds, minutes are whole ones, 0 is none."""
 
     job: int
     submit: int
@@ -62,6 +69,7 @@ class LogJob(NamedTuple):
     run: int
     limit_minutes: int
     time_min_minutes: int
+    length_minutes: int
     queue: str
 
 
@@ -72,25 +80,36 @@ def jobs_of(options: argparse.Namespace) -> tuple[Workload, list[LogJob]]:
         WorkloadError: the window has no jobs.
     """
     workload = prepare(read_swf(options.log), overrun="keep")  # Slurm itself ends jobs
-    estimates = workload.request
-    if options.time_min:
-        by_method = Estimates.named(options.time_min)
-        estimates = simulate(workload, Semantics(), by_method).estimate
-    limits, times = -(-workload.request // 60), -(-estimates // 60)
     begin = round(DAY * options.first_day)
     submit = workload.submit - begin
     chosen = np.flatnonzero((submit >= 0) & (submit < DAY * options.days))[: options.most_jobs]
     if not len(chosen):
         raise WorkloadError(f"{options.log} has no jobs in that window.")
+    limits = -(-workload.request // 60)
+    time_min = predicted_minutes(workload, options.time_min, chosen[-1])
+    length = predicted_minutes(workload, options.site_factor, chosen[-1])
     queues = partition_names(workload)
     return workload, [
         LogJob(
             int(workload.trace.job[place]), int(submit[place]), int(workload.processors[place]),
             int(workload.runtime[place]), int(limits[place]),
-            int(times[place]) if times[place] < limits[place] else 0, queues[place],
+            int(time_min[place]) if time_min[place] < limits[place] else 0,
+            min(int(length[place]), int(limits[place])), queues[place],
         )
         for place in chosen
     ]  # fmt: skip
+
+
+def predicted_minutes(workload: Workload, method: str | None, last: int) -> Integers:
+    """Return what a method predicts at each submission up to the last one, in whole minutes.
+
+    Without a method there are zeros.
+    """
+    if method is None:
+        return np.zeros(len(workload), np.int64)
+    log = prepare(workload.trace.select(slice(last + 1)), overrun="keep")
+    minutes: Integers = -(-simulate(log, Semantics(), Estimates.named(method)).estimate // 60)
+    return minutes
 
 
 def fitting(jobs: Sequence[LogJob], cluster: SlurmCluster) -> list[LogJob]:
@@ -112,7 +131,8 @@ def play_job(job: LogJob, cluster: SlurmCluster) -> PlayJob:
     words = ["-J", str(job.job), "-p", partition.name, "-t", str(job.limit_minutes), *size]
     if job.time_min_minutes:
         words.append(f"--time-min={job.time_min_minutes}")
-    return PlayJob(job.submit, job.run, words)
+    factor = site_factor_of(job.length_minutes, AGE_OF_A_DAY) if job.length_minutes else None
+    return PlayJob(job.submit, job.run, words, factor)
 
 
 def takes_equal_nodes(cluster: SlurmCluster) -> bool:
@@ -166,8 +186,8 @@ def rows_of(
         }
         yield {
             "job": job.job, **times, "size": job.size, "limit_minutes": job.limit_minutes,
-            "time_min_minutes": job.time_min_minutes, "wanted_run": job.run,
-            "partition": words["Partition"], "nodes": words["NodeList"],
+            "time_min_minutes": job.time_min_minutes, "length_minutes": job.length_minutes,
+            "wanted_run": job.run, "partition": words["Partition"], "nodes": words["NodeList"],
             "state": words["JobState"],
         }  # fmt: skip
 
@@ -206,20 +226,27 @@ def play_all(options: argparse.Namespace) -> None:
         notes_file.write_text(json.dumps(notes, indent=1) + "\n")
 
 
-def comparisons(directory: Path) -> Iterator[tuple[str, Likeness]]:
-    """Yield each pair of schedules and their likeness."""
+def twins_of(directory: Path) -> Iterator[tuple[str, RecordedPlay, Integers]]:
+    """Yield the name of each play, the play, and the starts of its twin."""
     notes = json.loads((directory / "play.json").read_text())
-    first, second = (read_play(directory / f"{name}.csv.gz") for name in PLAYS)
-    rules = rules_of(directory / "site")
-    interval = rules.bf_interval + 1
-    yield "first, second play", Likeness.of(first, second.start, interval, second.submit)
-    for name, play in zip(PLAYS, (first, second), strict=True):
+    for name in PLAYS:
+        play = read_play(directory / f"{name}.csv.gz")
         rules = rules_of(directory / "site", notes[name]["cycle_seconds"])
         assert rules.cluster is not None  # noqa: S101 - the site has one
-        cpus = rules.cluster.cpus
-        yield f"{name} play, twin", Likeness.of(play, twin_starts(play, rules, cpus), interval)
-        for policy in PLAIN if not play.time_min.any() else ():
-            starts = starts_under(policy, play, cpus)
+        yield name, play, twin_starts(play, rules, rules.cluster.cpus)
+
+
+def comparisons(directory: Path) -> Iterator[tuple[str, Likeness]]:
+    """Yield each pair of schedules and their likeness."""
+    first, second = (read_play(directory / f"{name}.csv.gz") for name in PLAYS)
+    rules = rules_of(directory / "site")
+    assert rules.cluster is not None  # noqa: S101 - the site has one
+    interval = rules.bf_interval + 1
+    yield "first, second play", Likeness.of(first, second.start, interval, second.submit)
+    for name, play, twin in twins_of(directory):
+        yield f"{name} play, twin", Likeness.of(play, twin, interval)
+        for policy in PLAIN if not (play.time_min.any() or play.length.any()) else ():
+            starts = starts_under(policy, play, rules.cluster.cpus)
             yield f"{name} play, {policy}", Likeness.of(play, starts, interval)
 
 
@@ -259,6 +286,10 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--conf", type=Path, help="slurm.conf; default: one FIFO partition")
     parser.add_argument("--root", type=Path, default=Path("/"), help="a tree with another Slurm")
     parser.add_argument("--time-min", metavar="METHOD", help="predictions of it are TimeMin")
+    parser.add_argument(
+        "--site-factor", metavar="METHOD", help="order by its predictions, as the updater's "
+        "sjf-aging; of --conf only nodes and partitions should rank jobs",
+    )  # fmt: skip
     parser.add_argument(
         "--speeds", type=speeds_of, default=Speeds()[:3], metavar="SLOW,WAITING,IDLE",
         help="of the clock near events, while jobs wait, else; default: 100,1500,3000",

@@ -187,8 +187,7 @@ def wanted_site_factor(job: QueuedJob, estimate: Estimate, rules: UpdateRules) -
     if rules.order is Order.NONE:
         return None
     if rules.order is Order.SJF_AGING:
-        length = int(MINUTE) * min(_minutes(estimate, rules), job.limit)
-        return rules.largest * (MOST_PRECEDENCE - aged_length(0, length)) // MOST_PRECEDENCE
+        return site_factor_of(min(_minutes(estimate, rules), job.limit), rules.largest)
     if rules.order is Order.PSP:
         if estimate.priority is None:
             return None
@@ -198,6 +197,17 @@ def wanted_site_factor(job: QueuedJob, estimate: Estimate, rules: UpdateRules) -
         share = 1.0 - log10(minutes) / log10(LONGEST_MINUTES)
     step = int(min(1.0, max(0.0, share)) * STEPS)
     return rules.largest * step // STEPS
+
+
+def site_factor_of(minutes: int, age_of_a_day: int) -> int:
+    """Return the site factor of a job under ``sjf-aging``.
+
+    Args:
+        minutes: predicted length of the job.
+        age_of_a_day: priority that a job gains by a day of waiting.
+    """
+    length = int(MINUTE) * minutes
+    return age_of_a_day * (MOST_PRECEDENCE - aged_length(0, length)) // MOST_PRECEDENCE
 
 
 def _noted_minutes(comment: str) -> int | None:

@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 from fast_clock import AHEAD, CRAWL, FastClock, compile_into
 from played_conf import SiteConfError, plain_conf, read_conf
-from player import Player, Speeds, TooFastError
-from recorded_plays import Likeness, read_play, write_play
+from player import Player, PlayJob, Speeds, TooFastError
+from recorded_plays import Likeness, RecordedPlay, read_play, twin_starts, write_play
+from slurm_play import LogJob, play_job
+
+from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition, SlurmRules
 
 START = 1_800_000_000
 
@@ -211,14 +214,56 @@ def test_a_slurm_conf_of_a_play_has_a_port_for_each_node(tmp_path):
 def test_a_play_is_read_as_it_was_written(tmp_path):
     row = {
         "job": 5, "submit": 60, "start": 90, "end": 400, "size": 2, "limit_minutes": 10,
-        "time_min_minutes": 0, "wanted_run": 300, "partition": "all", "nodes": "n[0-1]",
-        "state": "COMPLETED",
+        "time_min_minutes": 0, "length_minutes": 6, "wanted_run": 300, "partition": "all",
+        "nodes": "n[0-1]", "state": "COMPLETED",
     }  # fmt: skip
     write_play(tmp_path / "play.csv.gz", [row, {**row, "start": 70}])
     play = read_play(tmp_path / "play.csv.gz")
     assert play.wait.tolist() == [30, 10]
     assert play.limit.tolist() == [600, 600]
+    assert play.length.tolist() == [360, 360]
     assert play.overrun.tolist() == [10, 30]
     likeness = Likeness.of(play, play.start + np.array([0, 400]), 31)
     assert (likeness.within_interval, likeness.within_300) == (0.5, 0.5)
     assert (likeness.median, likeness.other_wait) == (200, 220)
+
+
+TWO_NODES = SlurmCluster(
+    groups=((2, 1, 1),),
+    partitions=(SlurmPartition(name="all", ranges=((0, 2),), exclusive=True),),
+)
+
+
+@pytest.mark.parametrize(("minutes", "factor"), [(0, None), (30, 86400 - 4 * 1800), (600, 0)])
+def test_a_job_gets_the_site_factor_of_the_updater(minutes, factor):
+    job = LogJob(7, 60, 1, 300, 600, 0, minutes, "all")
+    assert play_job(job, TWO_NODES).site_factor == factor
+
+
+def test_a_player_sets_the_site_factor_of_a_job_that_it_has_submitted(clock, tmp_path):
+    (tmp_path / "slurmctld.log").touch()
+    (tmp_path / "jobcomp.txt").write_text("JobId=1\n")
+    calls = []
+    cluster = SimpleNamespace(
+        directory=tmp_path, clock=clock, reports=list,
+        submit=lambda run, *options: calls.append((run, *options)) or "1",
+        set_site_factor=lambda job, factor: calls.append((job, factor)),
+    )  # fmt: skip
+    player = Player(cluster, Speeds(), longest=60)
+    player.zero = START
+    assert player.play([PlayJob(0, 300, ["-N", "1"], 79_200)]) == ["1"]
+    assert calls == [(300, "-N", "1"), ("1", 79_200)]
+
+
+def test_the_twin_of_a_play_with_site_factors_orders_by_predicted_lengths():
+    columns = {
+        "submit": [0, 10, 20], "start": [0, 0, 0], "end": [600, 600, 600], "size": [2, 2, 2],
+        "limit": [600, 3600, 3600], "time_min": [0, 0, 0], "length": [600, 1200, 60],
+        "wanted_run": [600, 600, 600],
+    }  # fmt: skip
+    play = RecordedPlay(
+        **{name: np.array(column) for name, column in columns.items()},
+        partition=["all"] * 3, nodes=[""] * 3,
+    )  # fmt: skip
+    first, second, third = twin_starts(play, SlurmRules(cluster=TWO_NODES), 2)
+    assert first < third < second
