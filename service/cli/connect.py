@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 connect = typer.Typer(name="connect", help="Connect a Slurm or a PBS with the service.")
 disconnect = typer.Typer(name="disconnect", help="Take the connection back.", no_args_is_help=True)
 
-Url = Annotated[
+UrlFromThere = Annotated[
     str | None,
     typer.Option(help="Service as seen from there: http://ADDRESS:PORT; default: the settings'."),
 ]
@@ -133,7 +133,7 @@ def connect_slurm(
     mode: Annotated[str | None, choice("Rung of the ladder", slurm.MODES)] = None,
     cluster: Annotated[str | None, typer.Option(help="Default: ClusterName of slurm.conf.")] = None,
     slurm_user: Annotated[str | None, typer.Option(help="Default: SlurmUser.")] = None,
-    url: Url = None,
+    url: UrlFromThere = None,
     root: Root = HERE,
     dry_run: DryRun = False,
     database_url: DatabaseUrl = None,
@@ -179,7 +179,7 @@ def connect_pbs(
     *,
     mode: Annotated[str | None, choice("Rung of the ladder", pbs.MODES)] = None,
     cluster: Annotated[str, typer.Option(help="Name of the history.")] = "default",
-    url: Url = None,
+    url: UrlFromThere = None,
     root: Root = HERE,
     dry_run: DryRun = False,
     database_url: DatabaseUrl = None,

@@ -53,7 +53,7 @@ LEAST_GROWTH = 1.2
 NOBODY = -1
 """Number of an owner who has no job in the queue."""
 
-Seconds = NDArray[np.int64] | NDArray[np.float64]
+TimesFromNow = NDArray[np.int64] | NDArray[np.float64]
 """Seconds from now, one for each job; whole ones on dedicated machines."""
 
 
@@ -115,9 +115,9 @@ class QueueColumns(NamedTuple):
 class JobTimes(NamedTuple):
     """Times of an event of each job, and their ranges over all futures."""
 
-    expected: Seconds
-    lower: Seconds | None
-    upper: Seconds | None
+    expected: TimesFromNow
+    lower: TimesFromNow | None
+    upper: TimesFromNow | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class PoolForecast:
     cost: float = 0.0
 
 
-def job_times(futures: Sequence[Seconds]) -> JobTimes:
+def job_times(futures: Sequence[TimesFromNow]) -> JobTimes:
     """Return the times of the first future, which is the expected one, and the ranges over all."""
     if len(futures) == 1:
         return JobTimes(futures[0], None, None)

@@ -23,7 +23,7 @@ def numbers_of(rejected: "Sequence[Reject]") -> str:
     return f"{len(rejected):,}: {lines}{more}"
 
 
-class Result(Protocol):
+class PlayResult(Protocol):
     """The result of playing a log."""
 
     @property
@@ -41,7 +41,7 @@ class Result(Protocol):
 
 
 def conclude(
-    result: Result, *, report: Path | None, wide: bool, as_json: bool, is_piped: bool
+    result: PlayResult, *, report: Path | None, wide: bool, as_json: bool, is_piped: bool
 ) -> None:
     """Write the report and print the result, unless a file of the command goes to standard output.
 

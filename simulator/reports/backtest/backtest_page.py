@@ -8,7 +8,7 @@ from pathlib import Path
 from simulator.reports.backtest import gains
 from simulator.reports.backtest.backtest_pictures import Drawing, belief_drawings, drawings
 from simulator.reports.backtest.backtest_style import STYLE_SHEET
-from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.gains import GainInterval
 from simulator.reports.backtest.remarks import remarks
 from simulator.reports.backtest.repetitions import FULL_LOOP_JOBS, SHAKE_SECONDS, Play
 from simulator.reports.backtest.site import BY_REQUEST
@@ -211,7 +211,7 @@ def _longest(plays: Sequence[Play]) -> float:
     return gains.of(plays, lambda play: play.longest_wait).mean
 
 
-def _tone(gained: Interval) -> str:
+def _tone(gained: GainInterval) -> str:
     if gained.is_gain:
         return "good"
     return "bad" if gained.is_loss else "quiet"
@@ -307,7 +307,7 @@ def _method_name(label: str) -> str:
     return f"{escape(name)}{below}"
 
 
-def _change(gained: Interval) -> str:
+def _change(gained: GainInterval) -> str:
     """The mean change and its range, coloured where it is more than chance."""
     mean, ends = change(-gained.mean), changes(-gained.high, -gained.low)
     spread = "" if ends == mean else f' <span class="range">({ends})</span>'

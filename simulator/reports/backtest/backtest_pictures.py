@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from simulator.reports import palette, replay_pictures
 from simulator.reports.backtest import gains
 from simulator.reports.backtest.believability import Quality
-from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.gains import GainInterval
 from simulator.reports.backtest.repetitions import QUANTILES, Play, Values
 from simulator.reports.backtest.site import BY_REQUEST
 from simulator.reports.backtest.verdict import Backtest
@@ -163,13 +163,13 @@ def _label(name: str) -> str:
     return label if len(label) <= 28 else f"{label[:27]}…"
 
 
-def _interval(axes: Axes, row: int, gained: Interval, colour: str) -> None:
+def _interval(axes: Axes, row: int, gained: GainInterval, colour: str) -> None:
     low, high = (float(np.clip(-each, -1, MOST_SHOWN)) for each in (gained.high, gained.low))
     axes.plot([low, high], [row, row], color=colour, linewidth=2.2, solid_capstyle="round")
     axes.plot([np.clip(-gained.mean, -1, MOST_SHOWN)], [row], "o", color=colour, markersize=5)
 
 
-def _change_axis(axes: Axes, gained: Sequence[Interval]) -> None:
+def _change_axis(axes: Axes, gained: Sequence[GainInterval]) -> None:
     most = max(0.05, *(min(MOST_SHOWN, max(abs(each.low), abs(each.high))) for each in gained))
     axes.set_xlim(-1.1 * most, 1.1 * most)
     axes.set_ylim(-len(gained) + 0.4, 0.6)

@@ -4,7 +4,7 @@ from typing import Any
 
 from simulator.reports.backtest import gains
 from simulator.reports.backtest.believability import ROUGH, Believability, Quality
-from simulator.reports.backtest.gains import FEWEST_WEEKS, Interval
+from simulator.reports.backtest.gains import FEWEST_WEEKS, GainInterval
 from simulator.reports.backtest.harm import LONGEST_WAIT_FACTOR, MOST_USERS, Harm
 from simulator.reports.backtest.remarks import FIRST_WEEK, weeks_until_good
 from simulator.reports.backtest.repetitions import Play
@@ -96,12 +96,12 @@ def _change(tested: Backtest, name: str) -> dict[str, Any]:
     }
 
 
-def _shares(gained: Interval) -> dict[str, float]:
+def _shares(gained: GainInterval) -> dict[str, float]:
     """Return a change, negative for less, of a gain."""
     return {"mean": -gained.mean, "low": -gained.high, "high": -gained.low}
 
 
-def _record(interval: Interval) -> dict[str, float]:
+def _record(interval: GainInterval) -> dict[str, float]:
     return {"mean": interval.mean, "low": interval.low, "high": interval.high}
 
 

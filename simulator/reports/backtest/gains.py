@@ -36,7 +36,7 @@ Measure = Literal["wait", "bounded_slowdown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class GainInterval:
     """A mean and the ends of an interval around it."""
 
     mean: float
@@ -44,7 +44,7 @@ class Interval:
     high: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Interval":
+    def of(cls, values: Sequence[float]) -> "GainInterval":
         """Return the mean, the lowest and the highest of at least one value."""
         return cls(float(np.mean(values)), float(min(values)), float(max(values)))
 
@@ -69,9 +69,9 @@ class Interval:
         return self.high < 0 and self.matters
 
 
-def of(plays: Sequence[Play], measure: Callable[[Play], float]) -> Interval:
+def of(plays: Sequence[Play], measure: Callable[[Play], float]) -> GainInterval:
     """Return the mean, lowest and highest of a measure over the repetitions."""
-    return Interval.of([measure(play) for play in plays])
+    return GainInterval.of([measure(play) for play in plays])
 
 
 def mean_wait(plays: Sequence[Play]) -> float:
@@ -86,13 +86,13 @@ def mean_slowdown(plays: Sequence[Play]) -> float:
 
 def gain(
     today: Sequence[Play], plays: Sequence[Play], measure: Callable[[Play], float]
-) -> Interval:
+) -> GainInterval:
     """Return the relative decrease of a measure, repetition by repetition.
 
     Where a measure is 0 today, there is nothing to gain: the gain is 0, or the loss whole.
     """
     pairs = zip(today, plays, strict=True)
-    return Interval.of([_share(measure(before), measure(after)) for before, after in pairs])
+    return GainInterval.of([_share(measure(before), measure(after)) for before, after in pairs])
 
 
 def _share(before: float, after: float) -> float:
@@ -101,7 +101,7 @@ def _share(before: float, after: float) -> float:
     return 1 - after / before
 
 
-def resampled_gain(today: Sequence[Play], plays: Sequence[Play], measure: Measure) -> Interval:
+def resampled_gain(today: Sequence[Play], plays: Sequence[Play], measure: Measure) -> GainInterval:
     """Return the relative decrease of a measure, with an interval over repetitions and weeks.
 
     With fewer than two weeks of load the interval is that of the repetitions.
@@ -115,7 +115,7 @@ def resampled_gain(today: Sequence[Play], plays: Sequence[Play], measure: Measur
     sums = [each[repetition[:, None], drawn].sum(axis=1) for each in (before, after)]
     gained = 1 - sums[1] / np.maximum(sums[0], 1.0)
     low, high = np.quantile(gained, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
-    return Interval(whole.mean, min(float(low), whole.mean), max(float(high), whole.mean))
+    return GainInterval(whole.mean, min(float(low), whole.mean), max(float(high), whole.mean))
 
 
 def weeks_of_load(play: Play) -> Integers:

@@ -3,7 +3,7 @@
 from textwrap import fill
 
 from simulator.reports.backtest import gains
-from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.gains import GainInterval
 from simulator.reports.backtest.remarks import remarks
 from simulator.reports.backtest.site import BY_REQUEST
 from simulator.reports.backtest.verdict import HEADLINES, Backtest, judge
@@ -49,5 +49,5 @@ def _row(tested: Backtest, name: str) -> tuple[str, ...]:
     )
 
 
-def _range(gained: Interval, name: str) -> str:
+def _range(gained: GainInterval, name: str) -> str:
     return "" if name == REQUESTED else changes(-gained.high, -gained.low, to="..")

@@ -13,7 +13,7 @@ import numpy as np
 
 from simulator.reports.backtest import gains
 from simulator.reports.backtest.believability import Believability, Quality, compare
-from simulator.reports.backtest.gains import FEWEST_WEEKS, MATERIAL, Interval
+from simulator.reports.backtest.gains import FEWEST_WEEKS, MATERIAL, GainInterval
 from simulator.reports.backtest.harm import Harm, harm_of
 from simulator.reports.backtest.repetitions import Play, Plays
 from simulator.reports.backtest.site import BY_REQUEST, BacktestSite
@@ -86,7 +86,7 @@ class Backtest:
     harm: Harm
     counts: Mapping[str, int]
     scheduler: str = "easy"
-    _gains: dict[tuple[str, str, str], Interval] = field(default_factory=dict, repr=False)
+    _gains: dict[tuple[str, str, str], GainInterval] = field(default_factory=dict, repr=False)
 
     @property
     def today(self) -> Sequence[Play]:
@@ -120,15 +120,15 @@ class Backtest:
         """Number of weeks of load."""
         return len(gains.weeks_of_load(self.today[0]))
 
-    def wait_gain(self, name: str, than: str = REQUESTED) -> Interval:
+    def wait_gain(self, name: str, than: str = REQUESTED) -> GainInterval:
         """Relative decrease of the wait against another source of estimates."""
         return self._gain(name, than, "wait")
 
-    def slowdown_gain(self, name: str, than: str = REQUESTED) -> Interval:
+    def slowdown_gain(self, name: str, than: str = REQUESTED) -> GainInterval:
         """Relative decrease of the bounded slowdown against another source of estimates."""
         return self._gain(name, than, "bounded_slowdown")
 
-    def _gain(self, name: str, than: str, measure: gains.Measure) -> Interval:
+    def _gain(self, name: str, than: str, measure: gains.Measure) -> GainInterval:
         key = name, than, measure
         if key not in self._gains:
             self._gains[key] = gains.resampled_gain(self.plays[than], self.plays[name], measure)
@@ -246,7 +246,7 @@ def _limited(tested: Backtest, judged: Judged) -> Judged:
 
 
 def _of_gains(
-    name: str, wait: Interval, slowdown: Interval, repetitions: int
+    name: str, wait: GainInterval, slowdown: GainInterval, repetitions: int
 ) -> tuple[BacktestVerdict, str]:
     """The verdict by the gains alone, and the reason."""
     if repetitions < FEWEST_REPETITIONS:
@@ -264,14 +264,14 @@ def _of_gains(
     return "observe", f"What {name} would change is no more than chance on this log."
 
 
-def _gained(name: str, wait: Interval, slowdown: Interval) -> str:
+def _gained(name: str, wait: GainInterval, slowdown: GainInterval) -> str:
     if wait.is_gain and slowdown.is_gain:
         return f"With {name}, jobs would wait less and be slowed down less, in nearly all samples."
     better, rest = _decided(wait, slowdown, by_wait=wait.is_gain)
     return f"With {name} {better} would get smaller in nearly all samples, and {rest}."
 
 
-def _lost(name: str, wait: Interval, slowdown: Interval) -> str:
+def _lost(name: str, wait: GainInterval, slowdown: GainInterval) -> str:
     if wait.is_loss and slowdown.is_loss:
         return f"Jobs would be worse off with {name} than with today's requests."
     worse, rest = _decided(wait, slowdown, by_wait=wait.is_loss)
@@ -281,7 +281,7 @@ def _lost(name: str, wait: Interval, slowdown: Interval) -> str:
     )
 
 
-def _decided(wait: Interval, slowdown: Interval, *, by_wait: bool) -> tuple[str, str]:
+def _decided(wait: GainInterval, slowdown: GainInterval, *, by_wait: bool) -> tuple[str, str]:
     """Name of the deciding measure, and a phrase on the other, which neither gains nor loses."""
     which, other, rest = (
         ("waits", "slowdowns", slowdown) if by_wait else ("slowdowns", "waits", wait)
@@ -317,7 +317,7 @@ def _beside_requests(tested: Backtest) -> str:
     )
 
 
-def _between(gained: Interval) -> str:
+def _between(gained: GainInterval) -> str:
     """The interval, the lower gain first."""
     low, high = change(-gained.high), change(-gained.low)
     return low if low == high else f"{low} to {high}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.gains import GainInterval
 from simulator.reports.backtest.repetitions import Play
 from simulator.reports.backtest.site import WEEKS, Grouping
 
@@ -29,7 +29,7 @@ class GroupChange:
     jobs: int
     today: float
     predicted: float
-    saved: Interval
+    saved: GainInterval
 
     @property
     def hours(self) -> float:
@@ -109,5 +109,5 @@ def _changes(
             jobs=int(jobs[number]),
             today=float(np.nanmean(before[:, number])),
             predicted=float(np.nanmean(after[:, number])),
-            saved=Interval.of(waits.tolist()),
+            saved=GainInterval.of(waits.tolist()),
         )

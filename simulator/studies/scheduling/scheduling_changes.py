@@ -7,7 +7,7 @@ from itertools import product
 from statistics import median
 from typing import Any, NamedTuple
 
-from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.gains import GainInterval
 from simulator.scheduling.estimates import REQUESTED
 from simulator.scheduling.semantics import PROFILES
 from simulator.studies.scheduling.scheduling_plays import (
@@ -28,22 +28,22 @@ LONGEST_GOAL = 1.25
 class ScheduleChange(NamedTuple):
     """Changes over the repetitions: shares of wait and slowdown, factor of the longest wait."""
 
-    wait: Interval
-    slowdown: Interval
-    longest: Interval
+    wait: GainInterval
+    slowdown: GainInterval
+    longest: GainInterval
 
     @classmethod
     def between(cls, before: Sequence[Repetition], after: Sequence[Repetition]) -> "ScheduleChange":
         """From one to the other."""
         pairs = list(zip(before, after, strict=True))
         wait, slowdown = (
-            Interval.of([_ratio(one[place], other[place]) - 1 for one, other in pairs])
+            GainInterval.of([_ratio(one[place], other[place]) - 1 for one, other in pairs])
             for place in (0, 1)
         )
         return cls(
             wait,
             slowdown,
-            Interval.of([_ratio(one.longest, other.longest) for one, other in pairs]),
+            GainInterval.of([_ratio(one.longest, other.longest) for one, other in pairs]),
         )
 
     @property

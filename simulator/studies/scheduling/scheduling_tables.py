@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from simulator.replay.method_spec import usual_methods
-from simulator.reports.backtest.gains import Interval
+from simulator.reports.backtest.gains import GainInterval
 from simulator.reports.palette import colours_of, name_of_method
 from simulator.reports.replay_pictures import STYLE, save
 from simulator.reports.tables import text_table
@@ -102,7 +102,7 @@ def short(estimates: str) -> str:
     return name_of_method(estimates) if estimates in specs else estimates[:20]
 
 
-def _change(change: Interval) -> tuple[str, str]:
+def _change(change: GainInterval) -> tuple[str, str]:
     return f"{change.mean:+.0%}", f"({100 * change.low:+.0f} to {100 * change.high:+.0f})"
 
 

@@ -9,7 +9,7 @@ from workloads import log_of
 
 from simulator.reports.backtest import repetitions, verdict
 from simulator.reports.backtest.believability import Quality, compare
-from simulator.reports.backtest.gains import Interval, gain, resampled_gain
+from simulator.reports.backtest.gains import GainInterval, gain, resampled_gain
 from simulator.reports.backtest.harm import Harm, harm_of
 from simulator.reports.backtest.repetitions import QUANTILES, GroupMeans, Play, Waits, play_all
 from simulator.reports.backtest.report_text import text_of
@@ -128,7 +128,7 @@ def test_a_gain_in_some_weeks_and_a_loss_in_others_is_no_more_than_chance():
     found = resampled_gain([today], [after], "wait")
     assert found.mean == pytest.approx(0.075)
     assert found.low < 0 < found.high
-    assert resampled_gain([today], [today], "wait") == Interval(0.0, 0.0, 0.0)
+    assert resampled_gain([today], [today], "wait") == GainInterval(0.0, 0.0, 0.0)
 
 
 def test_classes_that_wait_a_tenth_longer_are_harm():
@@ -169,7 +169,7 @@ def test_a_change_says_its_direction_however_small_it_is():
 
 def test_a_gain_where_nobody_waits_is_nothing_and_divides_by_nothing():
     nothing = [play_of(0.0)]
-    assert gain(nothing, nothing, lambda play: play.wait) == Interval(0.0, 0.0, 0.0)
+    assert gain(nothing, nothing, lambda play: play.wait) == GainInterval(0.0, 0.0, 0.0)
     assert gain(nothing, [play_of(5.0)], lambda play: play.wait).mean == -1.0
 
 
