@@ -16,10 +16,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
+import scaling
 from command_line import CASES, processor_seconds
 from harness import prepared, the_service
-from scaling import sizes_of
 
 
 @contextmanager
@@ -33,12 +34,26 @@ def environment(**variables: str) -> Iterator[None]:
             del os.environ[name]
 
 
-def ready(file: Path) -> tuple[float, float]:
-    """Seconds until the service is ready, and the megabytes that its worker then holds."""
+class Start(NamedTuple):
+    """Cost of a start until the service is ready.
+
+    Attributes:
+        seconds: from the command to ready.
+        processor_seconds: processor time until then.
+        megabytes: that the worker then holds.
+    """
+
+    seconds: float
+    processor_seconds: float
+    megabytes: float
+
+
+def start(file: Path) -> Start:
+    """Start a service on a history until it is ready, then end it."""
     began = time.perf_counter()
     with the_service(file, pinned=False) as server:
-        seconds = time.perf_counter() - began
-        return seconds, sizes_of(server.process_id)[0]
+        seconds, process = time.perf_counter() - began, server.process_id
+        return Start(seconds, scaling.processor_seconds(process), scaling.sizes_of(process)[0])
 
 
 def main() -> None:
@@ -56,16 +71,22 @@ def main() -> None:
             # Another name of the processor: what was compiled for this one does not fit.
             with environment(NUMBA_CPU_NAME="generic", NUMBA_CACHE_DIR=f"{directory}/cache"):
                 for which in ("first", "second"):
-                    seconds, _ = ready(Path(directory) / "compiling.sqlite3")
+                    begun = start(Path(directory) / "compiling.sqlite3")
                     print(
-                        f"serve, {which} time, nothing compiled before: ready after {seconds:.1f} s"
+                        f"serve, {which} time, nothing compiled before: "
+                        f"ready after {begun.seconds:.1f} s"
                     )
         for runs in options.history:
             file = Path(directory) / f"{runs}.sqlite3"
             prepared(file, runs)
-            ready(file)
-            seconds, size = min(ready(file) for _ in range(3))
-            print(f"serve, {runs:,} runs: ready after {seconds:.2f} s, idle worker {size:.0f} MB")
+            start(file)
+            starts = [start(file) for _ in range(3)]
+            least = Start(*map(min, zip(*starts, strict=True)))
+            print(
+                f"serve, {runs:,} runs: ready after {least.seconds:.2f} s, "
+                f"{least.processor_seconds:.2f} s of processor, "
+                f"idle worker {least.megabytes:.0f} MB"
+            )
 
 
 if __name__ == "__main__":
