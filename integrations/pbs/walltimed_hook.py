@@ -14,6 +14,7 @@ rejects the job. So there is one exchange within a total budget, a pause after a
 way out of this file but ``accept``. Python 3.6 or newer, standard library only.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -256,7 +257,16 @@ def set_mark(job, prediction_id):
     try:
         job.Resource_List[MARK] = mark
     except Exception:  # the site has not defined the resource
-        pbs.logmsg(pbs.LOG_DEBUG, f"walltimed: no resource named {MARK}")
+        log(pbs.LOG_DEBUG, f"no resource named {MARK}")
+
+
+def log(level, message):
+    """Write a line to the server's log, if this PBS can.
+
+    OpenPBS 23.06 that was built with Python 3.10 or newer raises SystemError instead.
+    """
+    with contextlib.suppress(Exception):
+        pbs.logmsg(level, f"walltimed: {message}")
 
 
 def is_prediction_id(value):
@@ -337,5 +347,5 @@ event = pbs.event()
 try:
     handle(event)
 except Exception as error:  # anything that escapes would reject the job
-    pbs.logmsg(pbs.LOG_WARNING, f"walltimed: {type(error).__name__}: {error}")
+    log(pbs.LOG_WARNING, f"{type(error).__name__}: {error}")
 event.accept()

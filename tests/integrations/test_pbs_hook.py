@@ -434,6 +434,12 @@ def test_a_broken_configuration_rejects_nobody(tmp_path):
     assert Run(Event(QUEUEJOB, job()), str(tmp_path / "none")).verdict == "accepted"
 
 
+def test_a_pbs_that_cannot_log_rejects_nobody(tmp_path):
+    """As OpenPBS 23.06 that was built with Python 3.10 or newer."""
+    run = Run(Event(QUEUEJOB, job()), str(tmp_path / "none"), logs=False)
+    assert (run.verdict, run.log) == ("accepted", [])
+
+
 def test_a_job_that_pbs_would_never_make_is_accepted(tmp_path):
     event = Event(QUEUEJOB, object())
     event.job = type("Odd", (), {"Resource_List": {}})()

@@ -22,6 +22,11 @@ else
     tar --extract --file "$source" --directory "$build" --strip-components 1
 fi
 cd "$build"
+# Python 3.11 has no such header; Python.h declares what was in it.
+sed -i '/#include <eval.h>/d' src/lib/Libpython/pbs_python_external.c
+# As Python 3.10 and newer want the length of a text; else pbs.logmsg raises in every hook.
+sed -i -e '1i #define PY_SSIZE_T_CLEAN' -e 's/int \(emsg_len\|msg_len\) = 0/Py_ssize_t \1 = 0/' \
+    src/lib/Libpython/common_python_utils.c
 ./autogen.sh
 ./configure --prefix="$prefix" PYTHON=/usr/bin/python3 CFLAGS="-g -O1 -w"
 make -j "${JOBS:-1}"

@@ -106,7 +106,7 @@ QUEUEJOB, RUNJOB = 1, 2
 class Run:
     """One run of the hook: the verdict, what it logged, how long it took, and its own names."""
 
-    def __init__(self, event, config_file, server=None):
+    def __init__(self, event, config_file, server=None, *, logs=True):
         module = types.ModuleType("pbs")
         self.log = []
         module.event = lambda: event
@@ -114,7 +114,7 @@ class Run:
         module.duration = Duration
         module.QUEUEJOB, module.RUNJOB = QUEUEJOB, RUNJOB
         module.LOG_DEBUG, module.LOG_WARNING = 7, 4
-        module.logmsg = lambda level, message: self.log.append((level, message))
+        module.logmsg = self._logmsg if logs else refuse_to_log
         module.hook_config_filename = config_file
         self.names = {"__name__": "__main__"}
         began = time.monotonic()
@@ -131,6 +131,14 @@ class Run:
         self.seconds = time.monotonic() - began
         self.verdict, self.resources = event.verdict, event.job.Resource_List
         self.warnings = [message for level, message in self.log if level == module.LOG_WARNING]
+
+    def _logmsg(self, level, message):
+        self.log.append((level, message))
+
+
+def refuse_to_log(_level, _message):
+    """What OpenPBS 23.06 does that was built with Python 3.10 or newer."""
+    raise SystemError("PY_SSIZE_T_CLEAN macro must be defined for '#' formats")
 
 
 @contextmanager
