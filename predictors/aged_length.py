@@ -1,7 +1,6 @@
 """The order ``sjf-aging`` of a queue: the shortest first, with a bound on precedence.
 
-The simulator's policies, the updater of Slurm's site factors and the formula for PBS all take the
-order from here.
+The simulator's policies, Slurm's site factors and the formula for PBS all take the order from here.
 """
 
 LENGTH_FACTOR = 4
@@ -11,9 +10,32 @@ MOST_PRECEDENCE = 24 * 3600
 times its own length later."""
 
 
-def aged_length(submit: int, length: int) -> int:
+def aged_length(
+    submit: int, length: int, factor: int = LENGTH_FACTOR, most: int = MOST_PRECEDENCE
+) -> int:
     """Return the key of a job, which does not change while it waits; the least is first.
 
     Every waiting job ages alike, so age less length is an order that never changes.
     """
-    return submit + min(LENGTH_FACTOR * length, MOST_PRECEDENCE)
+    return submit + min(factor * length, most)
+
+
+def largest_site_factor(age_weight: int, longest_age: float) -> int:
+    """Return what waiting for ``MOST_PRECEDENCE`` seconds adds to a priority of Slurm.
+
+    Args:
+        age_weight: PriorityWeightAge.
+        longest_age: PriorityMaxAge in seconds.
+    """
+    return int(age_weight * MOST_PRECEDENCE // longest_age)
+
+
+def site_factor(
+    length: int, largest: int, factor: int = LENGTH_FACTOR, most: int = MOST_PRECEDENCE
+) -> int:
+    """Return the SiteFactor of a job under Slurm's priority/multifactor.
+
+    Where ``largest`` is what waiting for ``most`` seconds adds to a priority, and no other factor
+    counts, the order is that of ``aged_length``.
+    """
+    return largest * (most - aged_length(0, length, factor, most)) // most

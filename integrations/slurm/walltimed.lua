@@ -5,7 +5,7 @@
 -- a failure, no error ever leaves this file (Slurm from 26.05 rejects a job whose script raised one).
 
 local DEFAULTS = {
-  mode = "observe",        -- off, observe, advise, soft, default-limit: see docs/slurm.md
+  mode = "observe",        -- off, observe, advise, order, soft, default-limit: see docs/slurm.md
   host = "127.0.0.1",      -- an address, never a name: looking one up has no time limit
   port = 8580,
   unix_socket = nil,       -- "/run/walltimed/walltimed.sock" instead of host and port
@@ -18,10 +18,13 @@ local DEFAULTS = {
   limit_margin = 1.5,      -- default-limit kills: times the upper end of the interval,
   limit_coverage = 0.9,    -- which must hold at least this share of runtimes
   soft_floor_seconds = 60, -- a shorter prediction counts as this: the scheduler plans in minutes
+  largest_site_factor = nil, -- of mode order; nil: what a day of age adds, by slurm.conf; 0: none
   opt_out = "walltimed=off", -- jobs with this in their comment are left alone
   slurm_version = nil,     -- as `sinfo --version` says; mode soft needs it, at least 25.05.4
 }
-local LADDER = { off = 0, observe = 1, advise = 2, soft = 3, ["default-limit"] = 4 }
+local LADDER = { off = 0, observe = 1, advise = 2, order = 3, soft = 4, ["default-limit"] = 5 }
+local LENGTH_FACTOR, MOST_PRECEDENCE = 4, 86400 -- the order sjf-aging, as a backtest plays it
+local LONGEST_AGE = 7 * 86400 -- Slurm's default of PriorityMaxAge, in seconds
 local NO_VAL, INFINITE, NO_VAL16 = 4294967294, 4294967295, 65534
 local LONGEST_NAME, LONGEST_ID = 255, 64
 local LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192 -- bytes
@@ -293,6 +296,12 @@ local function whole_minutes(seconds)
   return math.max(1, math.ceil(seconds / 60))
 end
 
+-- The SiteFactor of a job of so many minutes, which is added to Slurm's other priority factors.
+local function site_factor(minutes, largest)
+  local precedence = math.min(LENGTH_FACTOR * 60 * minutes, MOST_PRECEDENCE)
+  return math.floor(largest * (MOST_PRECEDENCE - precedence) / MOST_PRECEDENCE)
+end
+
 -- Notes marks down behind what others wrote, all at once.
 local function note(job, marks)
   local found = job.admin_comment
@@ -313,8 +322,12 @@ local function apply(job, found, minutes, is_given, config)
     minutes = math.min(minutes, whole_minutes(longest))
     job.time_limit = minutes
   end
-  local is_free = job.time_min == nil or job.time_min == NO_VAL
   local soft = whole_minutes(math.max(found.predicted, config.soft_floor_seconds))
+  local has_own = job.site_factor ~= nil and job.site_factor ~= NO_VAL
+  if rung >= LADDER.order and config.largest_site_factor > 0 and not has_own then
+    job.site_factor = site_factor(math.min(soft, minutes), config.largest_site_factor)
+  end
+  local is_free = job.time_min == nil or job.time_min == NO_VAL
   if rung >= LADDER.soft and config.soft_is_safe and is_free and soft < minutes then
     job.time_min = soft
     marks[#marks + 1] = ("wtm=%d"):format(soft)
@@ -334,7 +347,30 @@ local function slurm_conf(path)
       if found then return found end
     end
   end
-  return { cluster = value("clustername"), scheduler = value("schedulerparameters") or "" }
+  return {
+    cluster = value("clustername"),
+    scheduler = value("schedulerparameters") or "",
+    priority = value("prioritytype"),
+    age_weight = tonumber(value("priorityweightage") or 0) or 0,
+    longest_age = value("prioritymaxage"),
+  }
+end
+
+-- Seconds of a time in slurm.conf: minutes, minutes:seconds, hours:minutes:seconds, days-hours, …
+local function seconds_of(words)
+  local days, rest = words:match("^(%d+)%-(.*)$")
+  local parts = {}
+  for part in (rest or words):gmatch("%d+") do parts[#parts + 1] = tonumber(part) end
+  if not days and #parts < 3 then table.insert(parts, 1, 0) end
+  local hours, minutes, seconds = parts[1] or 0, parts[2] or 0, parts[3] or 0
+  return 86400 * (tonumber(days) or 0) + 3600 * hours + 60 * minutes + seconds
+end
+
+-- What a day of waiting adds to a priority; 0 where site factors or ages do not count.
+local function age_of_a_day(site)
+  if site.priority == "priority/basic" then return 0 end
+  local longest = site.longest_age and seconds_of(site.longest_age) or LONGEST_AGE
+  return longest > 0 and math.floor(site.age_weight * MOST_PRECEDENCE / longest) or 0
 end
 
 -- Below 25.05.4, or without the option, time_min lets the backfill scheduler lower the hard limit.
@@ -358,6 +394,7 @@ local function settings(directory, file, name, otherwise)
   local site = slurm_conf(directory .. "/slurm.conf")
   config.cluster = config.cluster or site.cluster
   config.soft_is_safe = soft_is_safe(config.slurm_version, site.scheduler)
+  config.largest_site_factor = config.largest_site_factor or age_of_a_day(site)
   return config
 end
 
@@ -403,6 +440,10 @@ function walltimed.submitter(directory, config_name)
   local config = settings(directory, config_name or "walltimed_config.lua", "walltimed.lua")
   if config.mode == "off" then return function() end end
   config.munge = nil -- slurmctld is not the user, and holds locks
+  if LADDER[config.mode] == LADDER.order and config.largest_site_factor == 0 then
+    slurm.log_error("walltimed: no order without PriorityType=priority/multifactor and a "
+      .. "PriorityWeightAge (docs/slurm.md)")
+  end
   local ask = asker(config, slurm.log_error)
   return function(job, partitions)
     local partition = partition_of(job, partitions)

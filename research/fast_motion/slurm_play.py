@@ -34,7 +34,7 @@ from recorded_plays import (
     write_play,
 )
 
-from service.slurm_updater.planning import site_factor_of
+from predictors.aged_length import site_factor
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
@@ -131,7 +131,7 @@ def play_job(job: LogJob, cluster: SlurmCluster) -> PlayJob:
     words = ["-J", str(job.job), "-p", partition.name, "-t", str(job.limit_minutes), *size]
     if job.time_min_minutes:
         words.append(f"--time-min={job.time_min_minutes}")
-    factor = site_factor_of(job.length_minutes, AGE_OF_A_DAY) if job.length_minutes else None
+    factor = site_factor(60 * job.length_minutes, AGE_OF_A_DAY) if job.length_minutes else None
     return PlayJob(job.submit, job.run, words, factor)
 
 

@@ -41,6 +41,8 @@ Root = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 HERE = Path("/")
 
+RESET_HINT = "Waiting jobs keep what was set: walltimed slurm-updater --reset takes it back."
+
 
 class FileAction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Outcome for one file, of a dry run too.
@@ -122,6 +124,8 @@ def turn_off(*, quiet: bool) -> "list[FilterFile]":
         if not quiet:
             out.print(escape(f"{path}: mode off, which was {each.mode}."), soft_wrap=True)
     end_unit(UPDATER)
+    if not quiet and any(each.filter != pbs.HOOK for each in found):
+        out.print(RESET_HINT, soft_wrap=True)
     if not found:
         raise CommandError("There is no filter on this host: run this on the controller.")
     return found
@@ -163,6 +167,8 @@ def connect_slurm(
         our_parts = f"the two marked parts of our {slurm.FILTER}"
         report.steps.append(f"take {our_parts} over into {filter_file}")
     report.steps += [f"take out of slurm.conf: {line}" for line in slurm.replaced_lines(site)]
+    if mode == "order" and (wanted := slurm.order_lines(site)):
+        report.steps.append(f"for the order of the queue add to slurm.conf: {', '.join(wanted)}")
     report.steps.append(f"systemctl enable --now {slurm.FORWARDER}")
     if lines := slurm.missing_lines(site):
         report.lines = lines

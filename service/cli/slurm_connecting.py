@@ -22,7 +22,7 @@ FILTER_TOKEN = Path("/etc/walltimed/filter-token")
 FORWARDER_OPTIONS = Path("/etc/walltimed/slurm-forwarder")
 FORWARDER = "walltimed-slurm-forwarder"
 FILTER, CONFIG = "job_submit.lua", "walltimed_config.lua"
-MODES = ("off", "observe", "advise", "soft", "default-limit")
+MODES = ("off", "observe", "advise", "order", "soft", "default-limit")
 COMPLETIONS = "http://127.0.0.1:8581/v1/adapters/slurm/jobcomp?cluster={cluster}"
 OURS = "walltimed.lua"
 """Our job_submit.lua loads this file, and one of the site's that took over its parts does, too."""
@@ -86,6 +86,13 @@ def missing_lines(site: SlurmSite) -> list[str]:
         for key, value in wanted_lines(site).items()
         if site.values.get(key.lower()) != value
     ]
+
+
+def order_lines(site: SlurmSite) -> list[str]:
+    """Return the lines without which mode ``order`` sets nothing: a second of age is a point."""
+    if float(site.values.get("priorityweightage", "0") or 0) > 0:
+        return []
+    return ["PriorityType=priority/multifactor", "PriorityWeightAge=604800"]
 
 
 def replaced_lines(site: SlurmSite) -> list[str]:

@@ -48,9 +48,14 @@ def slurm_updater(
         Order, typer.Option(help="Jobs that SiteFactor puts first; needs priority/multifactor.")
     ] = Order.NONE,
     site_factor: Annotated[
-        int,
-        typer.Option(min=100, max=LARGEST_SITE_FACTOR, help="SiteFactor of the first job."),
-    ] = 10_000,
+        int | None,
+        typer.Option(
+            min=100,
+            max=LARGEST_SITE_FACTOR,
+            help="SiteFactor of the first job; default 10000, with sjf-aging what a day of age "
+            "adds to a priority.",
+        ),
+    ] = None,
     soft_floor: Annotated[
         float,
         typer.Option(min=1.0, max=LONGEST, help="Seconds below which no TimeMin is set."),
@@ -95,6 +100,13 @@ def slurm_updater(
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Run one round that only prints its changes."),
+    ] = False,
+    reset: Annotated[
+        bool,
+        typer.Option(
+            "--reset",
+            help="Take everything back: SiteFactor 0 and no TimeMin of ours for waiting jobs.",
+        ),
     ] = False,
     log_level: Annotated[
         LogLevel,
@@ -148,8 +160,9 @@ def slurm_updater(
         slurm = Slurm(slurm_bin, timeout=timeout)
         sending = HandOver(slurm, client, cluster, clock=time.time) if hand_over else None
         updater = Updater(slurm, ServiceQueries(client), options, hand_over=sending)
-        if once or dry_run:
-            show(one_round(updater, dry_run=dry_run), dry_run=dry_run, as_json=as_json)
+        if once or dry_run or reset:
+            update = one_round(updater, dry_run=dry_run, reset=reset)
+            show(update, dry_run=dry_run, as_json=as_json)
         else:
             follow(updater, options)
 
@@ -159,8 +172,8 @@ def allow_list(names: list[str] | None) -> frozenset[str] | None:
     return frozenset(names) if names else None
 
 
-def one_round(updater: "Updater", *, dry_run: bool) -> "QueueUpdate":
-    """Run one round.
+def one_round(updater: "Updater", *, dry_run: bool, reset: bool = False) -> "QueueUpdate":
+    """Run one round, or take everything back.
 
     Raises:
         CommandError: Slurm or the service cannot be reached.
@@ -169,7 +182,7 @@ def one_round(updater: "Updater", *, dry_run: bool) -> "QueueUpdate":
     from service.slurm_updater.slurm import SlurmError
 
     try:
-        return updater.round(dry_run=dry_run)
+        return updater.reset(dry_run=dry_run) if reset else updater.round(dry_run=dry_run)
     except (SlurmError, NonsenseError) as error:
         raise CommandError(str(error), ExitCode.UNAVAILABLE) from error
 

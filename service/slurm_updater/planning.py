@@ -6,7 +6,7 @@ from math import ceil, log10
 
 from msgspec import Struct
 
-from predictors.aged_length import MOST_PRECEDENCE, aged_length
+from predictors.aged_length import site_factor
 from service.adapters.slurm_fields import prediction_id_of
 from service.adapters.values import MINUTE
 from service.slurm_updater.squeue import QueuedJob
@@ -41,6 +41,10 @@ class Order(StrEnum):
     PSP = "psp"
     SHORTEST_FIRST = "shortest-first"
     SJF_AGING = "sjf-aging"
+
+
+BY_PREDICTION = frozenset({Order.SHORTEST_FIRST, Order.SJF_AGING})
+"""Orders for which a prediction has to be known."""
 
 
 class UpdateRules(Struct, frozen=True, kw_only=True):
@@ -99,6 +103,17 @@ def changes_of(
     return changes
 
 
+def reset_changes(job: QueuedJob, site_factor: int) -> dict[str, str]:
+    """Return the changes that take everything back from a job that waits.
+
+    ``site_factor`` is the job's present one, whoever has set it.
+    """
+    changes = {"SiteFactor": "0"} if site_factor else {}
+    if job.time_min and job.admin_comment is not None and owns_time_min(job):
+        changes |= {"TimeMin": "0", "AdminComment": _marked(job.admin_comment, [], 0)}
+    return changes
+
+
 def owns_time_min(job: QueuedJob) -> bool:
     """Return whether the job has no TimeMin, or the one in its ``wtm`` mark."""
     return job.time_min == 0 or job.time_min == _noted_minutes(job.admin_comment or "")
@@ -117,7 +132,7 @@ def noted_estimate(job: QueuedJob, rules: UpdateRules) -> Estimate | None:
     if job.time_min and owns_time_min(job):
         predicted = min(request, job.time_min * MINUTE)
         return Estimate(predicted=predicted, prediction_id=prediction_id)
-    if rules.sets_time_min or rules.order is Order.SHORTEST_FIRST:
+    if rules.sets_time_min or rules.order in BY_PREDICTION:
         return None
     return Estimate(predicted=request, prediction_id=prediction_id)
 
@@ -187,7 +202,8 @@ def wanted_site_factor(job: QueuedJob, estimate: Estimate, rules: UpdateRules) -
     if rules.order is Order.NONE:
         return None
     if rules.order is Order.SJF_AGING:
-        return site_factor_of(min(_minutes(estimate, rules), job.limit), rules.largest)
+        length = int(MINUTE) * min(_minutes(estimate, rules), job.limit)
+        return site_factor(length, rules.largest)
     if rules.order is Order.PSP:
         if estimate.priority is None:
             return None
@@ -197,17 +213,6 @@ def wanted_site_factor(job: QueuedJob, estimate: Estimate, rules: UpdateRules) -
         share = 1.0 - log10(minutes) / log10(LONGEST_MINUTES)
     step = int(min(1.0, max(0.0, share)) * STEPS)
     return rules.largest * step // STEPS
-
-
-def site_factor_of(minutes: int, age_of_a_day: int) -> int:
-    """Return the site factor of a job under ``sjf-aging``.
-
-    Args:
-        minutes: predicted length of the job.
-        age_of_a_day: priority that a job gains by a day of waiting.
-    """
-    length = int(MINUTE) * minutes
-    return age_of_a_day * (MOST_PRECEDENCE - aged_length(0, length)) // MOST_PRECEDENCE
 
 
 def _noted_minutes(comment: str) -> int | None:

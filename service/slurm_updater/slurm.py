@@ -10,6 +10,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from msgspec import Struct
 
+from predictors.aged_length import largest_site_factor
 from service.adapters.values import MINUTE, clock, number
 from service.slurm_updater.squeue import QueuedJob, UnreadableQueueError, read_queue
 
@@ -25,9 +26,7 @@ POLICY = "conservative"
 NODE_FORMAT = "%N|%R|%C"
 """sinfo's line for each node and partition: node, partition, processors by use."""
 
-DAY = 24 * 3600
-
-LONGEST_AGE = 7 * DAY
+LONGEST_AGE = 7 * 24 * 3600
 """Slurm's default of PriorityMaxAge, in seconds."""
 
 PLANNED_JOBS = 500
@@ -237,7 +236,7 @@ def age_of_a_day(settings: Mapping[str, str]) -> int:
     """Return what a day of waiting adds to a job's priority (``PriorityWeightAge``)."""
     weight = int(number(settings.get("PriorityWeightAge")) or 0)
     longest = clock(settings.get("PriorityMaxAge")) or LONGEST_AGE
-    return int(weight * DAY // longest)
+    return largest_site_factor(weight, longest)
 
 
 def rules_of(settings: Mapping[str, str]) -> dict[str, Any]:

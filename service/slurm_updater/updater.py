@@ -4,12 +4,14 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
+from math import inf
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from service.slurm_updater.handover import HandOver
 from service.slurm_updater.planning import (
+    BY_PREDICTION,
     Estimate,
     Mode,
     Order,
@@ -17,6 +19,7 @@ from service.slurm_updater.planning import (
     changes_of,
     mended_comment,
     noted_estimate,
+    reset_changes,
 )
 from service.slurm_updater.queries import ServiceQueries
 from service.slurm_updater.slurm import (
@@ -33,12 +36,16 @@ OPT_OUT = "walltimed=off"
 """Jobs with this in their comment are left alone."""
 
 
+USUAL_SITE_FACTOR = 10_000
+
+
 class UpdaterOptions(Struct, frozen=True, kw_only=True):
     """The options of the updater.
 
     Attributes:
         cluster: the history's name; by default Slurm's ClusterName.
-        site_factor: of the job that comes first.
+        site_factor: of the job that comes first; None: what Slurm's age factor adds in a day under
+            ``sjf-aging``, else ``USUAL_SITE_FACTOR``.
         soft_floor: seconds below which no TimeMin is set.
         users, accounts, partitions: names whose jobs are updated; None means all.
         interval: seconds from round to round.
@@ -50,7 +57,7 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
     cluster: str | None = None
     mode: Mode = Mode.OBSERVE
     order: Order = Order.NONE
-    site_factor: int = 10_000
+    site_factor: int | None = None
     soft_floor: float = 60.0
     users: frozenset[str] | None = None
     accounts: frozenset[str] | None = None
@@ -181,6 +188,27 @@ class Updater:
             self._read_back(applied, site, found)
         return found
 
+    def reset(self, *, dry_run: bool = False) -> QueueUpdate:
+        """Take site factors and our TimeMins back from waiting jobs; the service is not asked.
+
+        Raises:
+            SlurmError: Slurm does not answer, or lets us change nothing.
+        """
+        site = self._slurm.site()
+        jobs = [
+            job
+            for job in self._slurm.queue(self._options.cluster or site.cluster)
+            if job.started is None and self._options.concern(job)
+        ]
+        factors = self._slurm.site_factors() if site.sums_factors else {}
+        found = QueueUpdate(jobs=len(jobs))
+        for job in jobs:
+            if changes := reset_changes(job, factors.get(job.job_id, 0)):
+                found.planned.append(JobChange(job.job_id, job.target, changes, job.time_min))
+        if not dry_run:
+            self._apply(found, inf)
+        return found
+
     def _forget_all_but(self, jobs: list[QueuedJob]) -> None:
         left = {job.job_id for job in jobs}
         for remembered in (self._past, self._factors, self._refused, self._updated_at):
@@ -220,7 +248,7 @@ class Updater:
         past = self._past.get(job.job_id)
         if past is None or past.estimate.predicted > job.submission.requested_walltime:
             return True
-        matters = rules.sets_time_min or rules.order in {Order.SHORTEST_FIRST, Order.SJF_AGING}
+        matters = rules.sets_time_min or rules.order in BY_PREDICTION
         return matters and now >= past.due_again
 
     def _learn(self, job_id: str, estimate: Estimate, now: float) -> None:
@@ -336,7 +364,9 @@ def rules_of(options: UpdaterOptions, site: ControllerSettings) -> tuple[UpdateR
     if order is not Order.NONE and not site.sums_factors:
         warnings.append("SiteFactor is not set: it needs PriorityType=priority/multifactor")
         order = Order.NONE
-    if order is Order.SJF_AGING and not site.age_of_a_day:
+    usual = site.age_of_a_day if order is Order.SJF_AGING else USUAL_SITE_FACTOR
+    largest = usual if options.site_factor is None else options.site_factor
+    if not largest:
         warnings.append("SiteFactor is not set: sjf-aging needs a PriorityWeightAge")
         order = Order.NONE
     rules = UpdateRules(
@@ -345,6 +375,6 @@ def rules_of(options: UpdaterOptions, site: ControllerSettings) -> tuple[UpdateR
         keeps_limits=site.keeps_limits,
         soft_floor=options.soft_floor,
         order=order,
-        largest=site.age_of_a_day if order is Order.SJF_AGING else options.site_factor,
+        largest=largest,
     )
     return rules, warnings

@@ -9,6 +9,7 @@ from typing import Any
 from predictors.accuracy_groups import STEP_SECONDS, aged
 from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE
 from predictors.aged_length import aged_length as key_of_length
+from predictors.aged_length import site_factor as factor_of_length
 from simulator.engine.compiled import inlined, kernel
 from simulator.engine.state import NEVER, UNKNOWN, State
 
@@ -36,6 +37,7 @@ MEANINGS: Mapping[str, str] = {
 NEEDS_PRIORITY = frozenset({"psp", "psp-aging"})
 
 aged_length = inlined(key_of_length)
+site_factor = inlined(factor_of_length)
 
 _TICK = int(STEP_SECONDS)
 

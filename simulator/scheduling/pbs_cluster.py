@@ -62,7 +62,7 @@ def empty_server(workload: Workload, semantics: Semantics) -> PbsState:
             "origin": (workload.trace.unix_start + workload.origin) % fuzzy,
             "waits": int(WAIT in program.operations),
             "shortest_first": shortest if by_length else 0,
-            "aging": int(semantics.order == "sjf-aging"),
+            **semantics.aging,
         },
     )
 

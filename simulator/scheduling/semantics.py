@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE, largest_site_factor
 from simulator.engine.corrections import CORRECTION_NUMBERS
 from simulator.engine.policies import NUMBERS, POLICIES, backfilling, conservative
 from simulator.engine.policies.conservative import COMPRESSIONS
@@ -84,6 +85,8 @@ class Semantics:
         guarded: estimates of waiting jobs are medians where jobs are compared, and 90% bounds
             where they are admitted.
         keeps_reservations: under EASY and EASY-SJBF no reservation is moved later before it is due.
+        site_factor: largest site factor of the order ``sjf-aging`` beside Slurm's other factors;
+            None: what the age factor adds in ``MOST_PRECEDENCE`` seconds.
         slurm: the rules of the policy ``SLURM``; None where there is another policy.
         pbs: the rules of the policy ``PBS``; None where there is another policy.
     """
@@ -101,6 +104,7 @@ class Semantics:
     estimated_running: bool = True
     guarded: bool = False
     keeps_reservations: bool = False
+    site_factor: int | None = None
     slurm: SlurmRules | None = None
     pbs: PbsRules | None = None
 
@@ -167,6 +171,25 @@ class Semantics:
         """Whether the queue is in the order of submission."""
         rules = self.slurm or self.pbs
         return self.order == "fcfs" and (rules is None or rules.is_first_come)
+
+    @property
+    def aging(self) -> Mapping[str, int]:
+        """The bound on precedence, as rules of the twins."""
+        is_aging = self.order == "sjf-aging"
+        return {
+            "length_factor": LENGTH_FACTOR if is_aging else 0,
+            "most_precedence": MOST_PRECEDENCE,
+        }
+
+    @property
+    def largest_site_factor(self) -> int:
+        """The site factor of the shortest job under Slurm's multifactor priorities."""
+        if self.slurm is None or not self.slurm.is_multifactor:
+            return 0
+        if self.site_factor is not None:
+            return self.site_factor
+        rules = self.slurm
+        return largest_site_factor(rules.priority_weight_age, rules.priority_max_age)
 
     @property
     def names_nodes(self) -> bool:
@@ -239,7 +262,7 @@ class Semantics:
             soft = "none, as time_min_as_soft_limit is not set"
         return {
             "Policy": f"{SLURM}: {SLURM_MEANING}",
-            "Order": self._order(rules.priority_type, f"{length} in minutes"),
+            "Order": self._order(rules.priority_type, f"{length} in minutes") + self._beside(),
             "Slurm": rules.card(),
             **_site_card(rules),
             "Estimates act on": f"TimeMin: {soft}",
@@ -256,6 +279,11 @@ class Semantics:
             **_site_card(rules),
             "Estimates act on": f"soft_walltime: {'estimate' if self._acts else 'none'}",
         }
+
+    def _beside(self) -> str:
+        """Return how an order by length counts beside other factors of Slurm's priority."""
+        is_factor = self.order == "sjf-aging" and self.slurm and self.slurm.is_multifactor
+        return f"; as a SiteFactor of up to {self.largest_site_factor:,}" if is_factor else ""
 
     def _as_formula(self) -> str:
         """Return the formula that a site sets for the order of a twin of PBS, if there is one."""

@@ -176,7 +176,8 @@ def _effects(semantics: Semantics) -> dict[str, int]:
     return {
         "time_min": int(semantics.estimated_backfilling or semantics.estimated_running),
         "shortest_first": shortest if semantics.order != "fcfs" else 0,
-        "aging": int(semantics.order == "sjf-aging"),
-        # An order by length takes the place of the priority.
-        **({"multifactor": 0} if semantics.order != "fcfs" else {}),
+        **semantics.aging,
+        "largest_site_factor": semantics.largest_site_factor,
+        # Without aging an order by length takes the place of the priority.
+        **({"multifactor": 0} if semantics.order == "sjf" else {}),
     }

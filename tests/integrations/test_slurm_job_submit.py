@@ -18,6 +18,8 @@ from fake_service import (
 )
 from slurm_scripts import JOB, LUAS, UNLIMITED, UNSET, Site
 
+from predictors.aged_length import site_factor
+
 pytestmark = pytest.mark.skipif(not LUAS, reason="needs lua5.1, 5.3 or 5.4 with lua-socket")
 PATIENT = 3.0
 """Seconds: a budget that no machine is too busy to tell from the default."""
@@ -138,6 +140,7 @@ def test_the_account_that_was_named_wins(any_site):
         ("off", {}, False),
         ("observe", {"admin_comment": "wtp=0b7c-42"}, False),
         ("advise", {"admin_comment": "wtp=0b7c-42"}, True),
+        ("order", {"admin_comment": "wtp=0b7c-42"}, True),
         ("soft", {"admin_comment": "wtp=0b7c-42"}, True),
         ("default-limit", {"admin_comment": "wtp=0b7c-42"}, True),
     ],
@@ -147,6 +150,48 @@ def test_every_rung_of_the_ladder_does_what_it_says_and_no_more(site, mode, chan
     assert done.changes == changes
     assert bool(done.told) is is_told
     assert done.result == 0
+
+
+BY_AGE = "PriorityType=priority/multifactor\nPriorityWeightAge=604800\n"
+
+
+@pytest.mark.parametrize("minutes", [1, 8, 61, 359, 360, 5000])
+@pytest.mark.parametrize("mode", ["order", "soft"])
+def test_the_site_factor_is_that_of_the_updater_and_of_a_backtest(tmp_path, minutes, mode):
+    site = Site(tmp_path, LUAS[0], BY_AGE)
+    job = JOB | {"time_limit": 5000}
+    done, _ = answered(site, prediction(predicted_walltime=60 * minutes - 1), job, mode=mode)
+    assert done.changes["site_factor"] == str(site_factor(60 * minutes, 86400))
+    assert done.errors == []
+
+
+@pytest.mark.parametrize(
+    ("conf", "largest"),
+    [
+        (BY_AGE, 86400),
+        (f"{BY_AGE}PriorityMaxAge=14-0\n", 43200),
+        (f"{BY_AGE}PriorityMaxAge=1-12:00:00\n", 403200),
+        (f"{BY_AGE}PriorityMaxAge=20160\n", 43200),
+        (f"{BY_AGE}PriorityMaxAge=336:00:00\n", 43200),
+        (f"{BY_AGE}PriorityMaxAge=20160:00\n", 43200),
+        ("PriorityWeightAge=1000\n", 142),
+        ("PriorityType=priority/basic\nPriorityWeightAge=1000\n", None),
+        ("PriorityType=priority/multifactor\n", None),
+    ],
+)
+def test_a_day_of_length_counts_as_much_as_a_day_of_age(tmp_path, conf, largest):
+    site = Site(tmp_path, LUAS[0], conf)
+    done, _ = answered(site, prediction(predicted_walltime=60), mode="order")
+    wanted = None if largest is None else str(site_factor(60, largest))
+    assert done.changes.get("site_factor") == wanted
+    assert bool(done.errors) == (largest is None)
+
+
+@pytest.mark.parametrize(("own", "factor"), [({}, "997"), ({"site_factor": 5}, None)])
+def test_a_site_chooses_the_largest_site_factor_and_keeps_its_own_ones(any_site, own, factor):
+    config = {"mode": "order", "largest_site_factor": 1000}
+    done, _ = answered(any_site, prediction(predicted_walltime=60), JOB | own, **config)
+    assert done.changes.get("site_factor") == factor
 
 
 @pytest.mark.parametrize(

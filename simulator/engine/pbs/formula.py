@@ -69,7 +69,9 @@ def _key(state: PbsState, number: int) -> float:
         length = job.request
         if rules.shortest_first == BY_ESTIMATE:
             length = min(length, max(job.estimate, rules.soft_floor))
-        return float(-aged_length(job.submit, length) if rules.aging else -length)
+        if not rules.length_factor:
+            return float(-length)
+        return float(-aged_length(job.submit, length, rules.length_factor, rules.most_precedence))
     return _value(state, number) if rules.formula else 0.0
 
 

@@ -76,7 +76,8 @@ PBS_RULES = np.dtype(
             "formula",  # the queue is in the order of a formula
             "waits",  # the formula changes with the waiting time
             "shortest_first",  # by estimates or by walltimes
-            "aging",  # shortest first, with a bound on precedence
+            "length_factor",  # shortest first, with a bound on precedence; 0: without
+            "most_precedence",  # that bound in seconds
         )
     ]
 )

@@ -9,7 +9,7 @@ from simulator.engine import events
 from simulator.engine.compiled import inlined, kernel
 from simulator.engine.loop import DONE, ESTIMATES_WANTED, PAUSED
 from simulator.engine.machine import ImpossibleError
-from simulator.engine.queue_orders import aged_length
+from simulator.engine.queue_orders import aged_length, site_factor
 from simulator.engine.slurm import (
     allocation,
     backfill,
@@ -184,19 +184,21 @@ def _submit(state: SlurmState) -> None:
 def _use_estimate(state: SlurmState, number: int) -> None:
     """Make a job's estimate its TimeMin and its place in the queue, as the rules say.
 
-    TimeMin is whole minutes, and none where it would not be less than the limit.
+    TimeMin is whole minutes, and none where it would not be less than the limit. Where several
+    factors make the priority, the length is one of them.
     """
     rules, job = state.rules[0], state.jobs[number]
     minutes = -(-job.estimate // 60)
     if rules.time_min and 60 * minutes < job.limit:
         job.time_min = 60 * minutes
+    length = 60 * minutes if rules.shortest_first == BY_ESTIMATE else job.limit
+    factor, most = rules.length_factor, rules.most_precedence
     if rules.multifactor:
+        if rules.shortest_first:
+            job.fixed_score += site_factor(length, rules.largest_site_factor, factor, most)
         priorities.set_score(state, number)
-    if rules.shortest_first:
-        length = minutes if rules.shortest_first == BY_ESTIMATE else job.limit // 60
-        job.score = -length
-        if rules.aging:
-            job.score = -aged_length(job.submit, 60 * length)
+    elif rules.shortest_first:
+        job.score = -aged_length(job.submit, length, factor, most) if factor else -length
 
 
 @inlined

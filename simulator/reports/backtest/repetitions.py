@@ -136,7 +136,7 @@ def play(site: BacktestSite, task: Task, directory: Path | None = None) -> Play:
     )
     if directory and not task.repetition:
         _keep(site, schedules, _kept_file(directory, task))
-    return _play_of(site, task, schedules)
+    return play_of(site, task.estimates, task.repetition, schedules)
 
 
 def _estimates(site: BacktestSite, task: Task, directory: Path | None) -> Estimates:
@@ -162,7 +162,10 @@ def _kept_file(directory: Path, task: Task) -> Path:
     return directory / f"estimates-{task.number}.npy"
 
 
-def _play_of(site: BacktestSite, task: Task, schedules: Sequence[Schedule]) -> Play:
+def play_of(
+    site: BacktestSite, estimates: str, repetition: int, schedules: Sequence[Schedule]
+) -> Play:
+    """Return what a backtest keeps of the schedules of all machines."""
     workloads = [schedule.workload for schedule in schedules]
     waits = np.concatenate([schedule.wait for schedule in schedules])
     runtime = np.concatenate([workload.runtime for workload in workloads])
@@ -172,8 +175,8 @@ def _play_of(site: BacktestSite, task: Task, schedules: Sequence[Schedule]) -> P
     places = site.places(workloads)
     work = sum(float(np.sum(each.processors * each.runtime)) * _cores(each) for each in workloads)
     return Play(
-        estimates=task.estimates,
-        repetition=task.repetition,
+        estimates=estimates,
+        repetition=repetition,
         jobs=len(waits),
         wait=float(waits.mean()),
         median_wait=float(np.median(waits)),

@@ -107,7 +107,7 @@ def test_a_service_elsewhere_is_named_to_filter_and_forwarder(walltimed, slurm):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--mode", "limit"], "it is one of off, observe, advise, soft, default-limit"),
+        (["--mode", "limit"], "it is one of off, observe, advise, order, soft, default-limit"),
         (["--url", "https://192.0.2.1"], "For TLS let a proxy"),
         (["--url", "http://service:8580"], "a number as the address"),
     ],
@@ -116,6 +116,16 @@ def test_what_cannot_work_is_refused_before_anything_is_written(refused, slurm, 
     root = slurm()
     assert complaint in refused("connect", "slurm", "--root", root, *options)
     assert not (root / "etc/walltimed").exists()
+
+
+@pytest.mark.parametrize("has_weight", [False, True])
+def test_an_order_needs_a_weight_of_age(walltimed, slurm, has_weight):
+    root = slurm()
+    if has_weight:
+        with (root / "etc/slurm/slurm.conf").open("a") as conf:
+            conf.write("PriorityWeightAge=1000\n")
+    _, _, said = walltimed("connect", "slurm", "--root", root, "--mode", "order")
+    assert ("PriorityWeightAge=604800" in said) is not has_weight
 
 
 def test_without_a_slurm_conf_the_cluster_has_to_be_named(refused, tmp_path, monkeypatch):
@@ -153,6 +163,7 @@ def test_off_is_written_into_the_filters_settings_and_their_time_is_new(
     code, printed, _ = walltimed("connect", "--off")
     assert code == 0
     assert "mode off, which was soft" in " ".join(printed.split())
+    assert "slurm-updater --reset" in printed
     assert config.read_text() == 'return {\n  mode = "off", -- the rung\n}'
     assert script.stat().st_mtime_ns > changed
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "elsewhere" / "slurm.conf"))

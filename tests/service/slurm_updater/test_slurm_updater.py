@@ -506,6 +506,9 @@ def test_what_a_day_of_waiting_is_worth_is_slurms_own_setting(slurm, updater):
     updater(order=Order.SJF_AGING, mode=Mode.OFF).round()
     factors = {job: int(settings["SiteFactor"]) for job, settings in slurm.updates()}
     assert 1000 > factors["6+0"] > factors["10"] > factors["4"]
+    updater(order=Order.SJF_AGING, mode=Mode.OFF, site_factor=20_000).round()
+    beside = {job: int(settings["SiteFactor"]) for job, settings in slurm.updates()}
+    assert beside["6+0"] == pytest.approx(20 * factors["6+0"], abs=20), "beside fair share"
 
 
 @given(
@@ -776,11 +779,13 @@ def test_nothing_to_do_is_a_wrong_option(command):
         ({}, {}, 0),
         ({"order": Order.SHORTEST_FIRST}, {}, 1),
         ({"order": Order.SHORTEST_FIRST}, FILTERED, 0),
+        ({"order": Order.SJF_AGING}, {}, 1),
         ({"mode": Mode.SOFT}, FILTERED, 0),
         ({"mode": Mode.SOFT}, {}, 1),
     ],
 )
 def test_what_the_submit_filter_has_noted_is_not_asked_again(slurm, updater, options, noted, asked):
+    slurm.config += "PriorityWeightAge       = 7000\n"
     slurm.becomes("25.05.4")
     slurm.change(NAMED, **{"admin_comment": "wtp=0190-1", **noted})
     slurm.keep(NAMED)
@@ -797,6 +802,22 @@ def test_a_noted_prediction_orders_jobs_as_one_that_was_asked_for(slurm, updater
     shortest_first = rules(order=Order.SHORTEST_FIRST, largest=10_000)
     wanted = wanted_site_factor(a_job(600), estimate, shortest_first)
     assert settings == {"SiteFactor": str(wanted)}
+
+
+def test_a_reset_takes_back_what_was_set_and_asks_nobody(slurm, updater, client):
+    slurm.becomes("25.05.4")
+    slurm.change(NAMED, **FILTERED)
+    slurm.change("own", time_minimum=7, admin_comment="mine")
+    slurm.keep(NAMED, "own", "wrap")
+    slurm.factors = "4|900\n10|0\n"
+    slurm.write()
+    planned = updater().reset(dry_run=True).planned
+    assert slurm.updates() == []
+    assert [change.settings for change in planned] == [{"SiteFactor": "0", **TAKEN_BACK}]
+    assert updater().reset().updated == 1
+    assert [job for job, _ in slurm.apply()] == ["4"]
+    assert client.calls == []
+    assert updater().reset().planned == []
 
 
 def test_jobs_of_the_highest_priority_are_updated_first(slurm, updater):

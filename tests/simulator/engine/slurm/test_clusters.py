@@ -4,10 +4,12 @@ A job is (submission, CPUs, run time, limit, user, account, partition). Cycles a
 ``test_rules.py``.
 """
 
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
 from slurm_workloads import JOBS, NODES, rules
-from workloads import schedule_of
+from workloads import schedule_of, starts_of
 
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition
 
@@ -138,6 +140,20 @@ def test_who_has_used_less_is_served_first():
     ]
     assert starts(jobs, rules(**MULTIFACTOR)) == [0, 900, 960]
     assert starts(jobs, rules(**fair)) == [0, 960, 900]
+
+
+def test_a_site_factor_counts_beside_the_other_factors():
+    fair = rules(**MULTIFACTOR, priority_weight_fair_share=1000)
+    jobs = [
+        (0, 2, 900, 900, 1, 1, 1),
+        (1, 2, 60, 60, 1, 1, 1),  # short, of a user who has used the cluster
+        (2, 2, 7200, 7200, 2, 1, 1),  # stands back by a third of the largest factor
+    ]
+    order = {"order": "sjf-aging", "slurm": fair}
+    by_length = partial(starts_of, jobs, 2, policy="slurm", **order)
+    assert by_length(site_factor=1000) == [0, 8100, 900]
+    assert by_length(site_factor=4000) == [0, 900, 960]
+    assert by_length() == [0, 8100, 900], "nothing, where age has no weight"
 
 
 def test_accounts_come_before_users():
