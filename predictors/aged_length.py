@@ -38,4 +38,4 @@ def site_factor(
     Where ``largest`` is what waiting for ``most`` seconds adds to a priority, and no other factor
     counts, the order is that of ``aged_length``.
     """
-    return largest * (most - aged_length(0, length, factor, most)) // most
+    return largest * (most - min(factor * length, most)) // most

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -98,7 +98,7 @@ class Rung(NamedTuple):
 
 
 TODAY = Rung(REQUESTED, "fcfs")
-AGED = ((1, 24), (2, 24), (4, 12), (4, 24), (4, 48), (8, 24), (8, 72))
+AGED = ((2, 24), (4, 24), (4, 48), (8, 24))
 EVERYWHERE = (
     TODAY,
     Rung(REQUESTED, "sjf"),
@@ -233,14 +233,13 @@ def plays_of(site: BacktestSite, log: Log, rung: Rung, rules: Semantics, shakes:
     return found
 
 
-def outcomes_of(log: Log, shakes: int) -> Iterator[tuple[str, str, Outcome]]:
-    """Play every rung of every site; yield the site, the rung and what came of it."""
-    for name in SITES:
-        site, policy, rules = site_of(name, log)
-        today = plays_of(site, log, TODAY, site.semantics, shakes)
-        for rung in RUNGS[name][1:]:
-            plays = plays_of(site, log, rung, rung.semantics(policy, rules), shakes)
-            yield name, rung.name, compared(site, today, plays)
+def outcomes_of(name: str, log: Log, shakes: int) -> Iterator[tuple[str, Outcome]]:
+    """Play every rung of a site; yield the rung and what came of it."""
+    site, policy, rules = site_of(name, log)
+    today = plays_of(site, log, TODAY, site.semantics, shakes)
+    for rung in RUNGS[name][1:]:
+        plays = plays_of(site, log, rung, rung.semantics(policy, rules), shakes)
+        yield rung.name, compared(site, today, plays)
 
 
 def compared(site: BacktestSite, today: Sequence[Play], plays: Sequence[Play]) -> Outcome:
@@ -274,19 +273,20 @@ Kept = Mapping[str, Mapping[str, Mapping[str, Outcome]]]
 """Outcomes by log, site and rung."""
 
 
-def kept_or_played(path: Path, directory: Path, jobs: int, shakes: int) -> dict[str, Any]:
-    """Return the outcomes of a log by site and rung, from a file if it was played before."""
-    file = directory / f"{path.name.split('.')[0]}.json"
+def kept_or_played(
+    name: str, path: Path, directory: Path, jobs: int, shakes: int
+) -> dict[str, Outcome]:
+    """Return the outcomes of a site on a log by rung, from a file if it was played before."""
+    file = directory / f"{log_name(path)}, {name}.json"
     if not file.exists():
-        found: dict[str, dict[str, Outcome]] = {}
-        for site, rung, outcome in outcomes_of(read_log(path, jobs), shakes):
-            found.setdefault(site, {})[rung] = outcome
+        found = dict(outcomes_of(name, read_log(path, jobs), shakes))
         file.write_text(json.dumps(found, indent=1))
-    kept = json.loads(file.read_text())
-    return {
-        site: {rung: Outcome(*values) for rung, values in rungs.items()}
-        for site, rungs in kept.items()
-    }
+    return {rung: Outcome(*values) for rung, values in json.loads(file.read_text()).items()}
+
+
+def log_name(path: Path) -> str:
+    """Return the name of a log without its version."""
+    return path.name.split(".")[0]
 
 
 HEADS = ("rung", "wait", "slowdown", "longest", "worst class", "users", "worse logs")
@@ -313,26 +313,30 @@ def tables(kept: Kept, choice: Sequence[str]) -> Iterator[str]:
         **{log: [log] for log in kept},
     }
     for title, logs in groups.items():
-        for site in SITES:
+        for site in next(iter(kept.values())) if logs else ():
             rungs = [rung.name for rung in RUNGS[site][1:]]
             rows = [summary(rung, [kept[log][site][rung] for log in logs]) for rung in rungs]
             waits = ", ".join(f"{kept[log][site][rungs[0]].hours[0]:.1f} h" for log in logs)
-            if logs:
-                yield f"{title}, {site} (mean wait today {waits})\n\n{text_table(HEADS, rows)}"
+            yield f"{title}, {site} (mean wait today {waits})\n\n{text_table(HEADS, rows)}"
 
 
 def main() -> None:
     """Play the logs, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
     parser.add_argument("--choice", action="append", default=[], help="a log that decides")
+    parser.add_argument("--site", action="append", choices=SITES, help="only this one")
     parser.add_argument("--jobs", type=int, default=10_000, help="first jobs of each log")
-    parser.add_argument("--shake", type=int, default=2, help="repetitions, shaken")
+    parser.add_argument("--shake", type=int, default=1, help="repetitions, shaken")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIRECTORY")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
+    sites = given.site or SITES
     kept = {
-        path.name.split(".")[0]: kept_or_played(path, given.output, given.jobs, given.shake)
+        log_name(path): {
+            name: kept_or_played(name, path, given.output, given.jobs, given.shake)
+            for name in sites
+        }
         for path in given.logs
     }
     print("\n".join(tables(kept, given.choice)))

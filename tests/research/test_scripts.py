@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 RESEARCH = Path(__file__).parents[2] / "research"
-STUDIES = ("boosted.py", "least_cost.py", "likeness.py")
+STUDIES = ("boosted.py", "ladder.py", "least_cost.py", "likeness.py")
 
 
 @pytest.mark.parametrize("script", STUDIES)

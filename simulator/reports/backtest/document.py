@@ -6,7 +6,7 @@ from simulator.reports.backtest import gains
 from simulator.reports.backtest.believability import ROUGH, Believability, Quality
 from simulator.reports.backtest.gains import FEWEST_WEEKS, GainInterval
 from simulator.reports.backtest.harm import LONGEST_WAIT_FACTOR, MOST_USERS, Harm
-from simulator.reports.backtest.remarks import FIRST_WEEK, weeks_until_good
+from simulator.reports.backtest.remarks import FIRST_WEEK, WAY_BACK, weeks_until_good
 from simulator.reports.backtest.repetitions import Play
 from simulator.reports.backtest.site import BY_REQUEST
 from simulator.reports.backtest.verdict import (
@@ -48,10 +48,12 @@ def as_document(tested: Backtest) -> dict[str, Any]:
         "harm": _harm(tested.harm),
         "a_year": {
             "idle_processor_hours_saved": tested.idle_hours_a_year,
+            "idle_node_hours_saved": tested.idle_hours_a_year / tested.site.cores_of_node,
             "waited_hours_saved": tested.waited_hours_a_year,
         },
         "weeks_until_predictions_are_good": weeks_until_good(tested.predicted[0]),
         "first_week": FIRST_WEEK,
+        "way_back": WAY_BACK,
         "jobs": tested.today[0].jobs,
         "users": users_of(tested),
         "from_unix_seconds": begin,

@@ -17,9 +17,13 @@ NEAR = 1.1
 HOURS_OF_YEAR = 8766
 
 FIRST_WEEK = (
-    "In the first week predictions are recorded and scored (mode observe), and no job changes. To "
-    "go back, set the mode to observe again and unset the order: jobs keep the requests of their "
-    "users all the time. Waiting jobs keep their site factors until they start."
+    "In the first week predictions are recorded and scored (mode observe), and no job changes."
+)
+
+WAY_BACK = (
+    "To go back, walltimed connect --off ends every effect on new jobs, and on Slurm walltimed "
+    "slurm-updater --reset takes site factors and TimeMin back from waiting ones. Jobs keep the "
+    "time limits of their users all the time."
 )
 
 
@@ -46,11 +50,12 @@ def _errors(tested: Backtest) -> Iterator[str]:
 def _changes(tested: Backtest) -> Iterator[str]:
     yield tested.harm.sentence()
     idle, waited = tested.idle_hours_a_year, tested.waited_hours_a_year
-    processors = abs(idle) / HOURS_OF_YEAR
+    size = tested.site.cores_of_node
+    hours, unit = abs(idle) / size, "node" if size > 1 else "processor"
     yield (
-        f"In a year {big(abs(idle))} processor-hours {'fewer' if idle >= 0 else 'more'} would be "
-        f"idle while jobs wait, as many as {big(processors)} processors have, and jobs would wait "
-        f"{big(abs(waited))} hours {'less' if waited >= 0 else 'more'} in all."
+        f"In a year {big(hours)} {unit}-hours {'fewer' if idle >= 0 else 'more'} would be idle "
+        f"while jobs wait, as many as {big(hours / HOURS_OF_YEAR)} {unit}s have, and jobs would "
+        f"wait {big(abs(waited))} hours {'less' if waited >= 0 else 'more'} in all."
     )
     exact = tested.wait_gain(EXACT)
     yield (
@@ -75,6 +80,7 @@ def _start(tested: Backtest) -> Iterator[str]:
             else "Predictions would have been as good as over the whole log from the first week on."
         )
     yield FIRST_WEEK
+    yield WAY_BACK
 
 
 def weeks_until_good(play: Play) -> int | None:

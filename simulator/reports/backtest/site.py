@@ -89,6 +89,14 @@ class BacktestSite:
         return rules.get(estimates, self.handed_over) or self.semantics
 
     @property
+    def cores_of_node(self) -> float:
+        """Processors of a node, the mean where nodes differ; 1 where nodes are not known."""
+        twin = self.semantics.slurm or self.semantics.pbs
+        if twin is not None and twin.cluster is not None:
+            return twin.cluster.cpus / twin.cluster.nodes
+        return self.cores_per_node or 1
+
+    @property
     def years(self) -> float:
         """Time from the first submission to the last end, in years."""
         return float(self.trace.end.max() - self.trace.submit.min()) / YEAR

@@ -61,8 +61,8 @@ def test_json_has_schema_2(walltimed, log):
     assert list(document) == [
         "schema", "verdict", "reason", "scheduler", "in_force", "believability", "today",
         "ordered_by_request", "methods", "exact", "sampling", "harm", "a_year",
-        "weeks_until_predictions_are_good", "first_week", "jobs", "users", "from_unix_seconds",
-        "to_unix_seconds",
+        "weeks_until_predictions_are_good", "first_week", "way_back", "jobs", "users",
+        "from_unix_seconds", "to_unix_seconds",
     ]  # fmt: skip
     assert document["schema"] == 2
     assert document["verdict"] in {
