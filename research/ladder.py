@@ -53,8 +53,8 @@ FAIR = SlurmRules(
     priority_weight_job_size=1000,
 )
 SITES = ("one partition", "three partitions", "fair share", "pbs")
-NODES = {"SDSC-DS": 8, "CEA-Curie": 16, "ANL-Intrepid": 256}
-"""Processors of a node, where jobs take whole nodes."""
+NODES = {"SDSC-DS": 8, "ANL-Intrepid": 256, "ALCF-Theta": 16}
+"""Processors (Theta: nodes) that are a node of the twin; jobs take whole ones."""
 
 
 class Rung(NamedTuple):

@@ -117,9 +117,10 @@ def backtest(
             "--profile",
             "--adjust",
             autocompletion=one_of(ADJUSTMENTS),
-            help="Where predictions act: order: on the order of the queue, within bounds (default "
-            "of slurm and pbs); order-and-time-min: also as TimeMin or soft_walltime; regular: on "
-            "plans alone (default of easy); selective; guarded; guarded-kept.",
+            help="Where predictions act: order-and-time-min: on the order of the queue, within "
+            "bounds, and as TimeMin or soft_walltime (default of slurm and pbs); order: on the "
+            "order alone; regular: on plans alone (default of easy); selective; guarded; "
+            "guarded-kept.",
         ),
     ] = None,
     method: Annotated[
@@ -170,6 +171,7 @@ def backtest(
     from simulator.reports.backtest.repetitions import play_all
     from simulator.reports.backtest.site_files import SiteFiles, give_back_what_is_dropped
     from simulator.reports.backtest.verdict import backtest_of, counts_of
+    from simulator.scheduling.semantics import HANDED_OVER
     from simulator.traces.cleaning import NoJobError
     from simulator.traces.files import name_of
 
@@ -188,7 +190,7 @@ def backtest(
     twin = site_of_twin(slurm_config, pbs_config, [scheduler], cores_per_node)
     if twin.rules and partitions:
         raise CommandError("The configuration knows the queues: no --partitions.", ExitCode.USAGE)
-    profile = profile or ("order" if scheduler in TWINS else "regular")
+    profile = profile or (HANDED_OVER if scheduler in TWINS else "regular")
     site = site_of(
         log,
         rules_of(scheduler, profile, order, twin),

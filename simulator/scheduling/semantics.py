@@ -61,6 +61,9 @@ HAND_OVERS: Mapping[str, Mapping[str, Any]] = {
 }
 """Profiles in which estimates order the queue; with TimeMin they also act as in "regular"."""
 
+HANDED_OVER = "order-and-time-min"
+"""Profile of ``job_submit.lua`` and the PBS hook in mode soft, and of a backtest by a twin."""
+
 
 class SemanticsError(ValueError):
     """A rule has an unknown name or an impossible number."""

@@ -237,7 +237,7 @@ def test_logs_of_resource_managers_are_played_by_their_twins(walltimed):
         for file in ("slurm/sacct_24.11.json", "pbs/accounting.txt")
     )
     assert (slurm["scheduler"], pbs["scheduler"]) == ("slurm", "pbs")
-    assert slurm["in_force"]["profile"] == pbs["in_force"]["profile"] == "order"
+    assert slurm["in_force"]["profile"] == pbs["in_force"]["profile"] == "order-and-time-min"
 
 
 SITES = {
