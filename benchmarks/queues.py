@@ -7,8 +7,8 @@ A service of its own learns 20,000 runs of 200 users. Then it takes queues with 
 on 48,000 cores, of which 1% is new each time, as the updater of Slurm and the follower of PBS hand
 them over. Measured by the clock on the wall: from a hand-over until its forecast is there, without
 and with intervals, what-ifs in quiet and while queues are handed over, and predictions without a
-queue and with one a minute. The processor time of a hand-over is that of the process that answers;
-plays have processes of their own.
+queue and with one a minute, in turns. The processor time of a hand-over is that of the process that
+answers; plays have processes of their own.
 """
 
 import argparse
@@ -17,9 +17,10 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from math import ceil
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
@@ -35,6 +36,8 @@ MOST_CORES = 46
 """Cores of the largest job: those that run fill the machine."""
 
 REQUESTS = (1800, 7200, 43200, 86400)
+MINUTE = 60.0
+
 SECONDS_APART = 3
 """Seconds between two submissions."""
 
@@ -44,11 +47,14 @@ SCHEDULERS: dict[str, dict[str, Any]] = {
 }
 """Rules that the updater of Slurm and the follower of PBS send; Slurm's depth is an option."""
 
-HAND_OVERS, WHAT_IFS = 3, 100
+HAND_OVERS, WHAT_IFS, TURNS = 3, 100, 2
 PAUSE = 0.002
 """Seconds between predictions: they come one by one, as from a submit filter."""
 
-POLLING_SECONDS = 0.05
+POLLING_SECONDS, POLLING_SHARE = 0.05, 0.1
+"""Least pause between looks for a forecast, and its share of the time passed: a look costs the
+service a millisecond."""
+
 TICKS = os.sysconf("SC_CLK_TCK")
 GOALS = {
     "forecast without intervals": 2.0,
@@ -89,6 +95,13 @@ def runs(batch: int) -> list[Fields]:
     return found
 
 
+class QueueState(NamedTuple):
+    """The time of a queue in Unix seconds, and its body."""
+
+    taken_at: float
+    body: bytes
+
+
 class Queue:
     """A queue whose jobs start in turn; each state of it is another body.
 
@@ -103,7 +116,7 @@ class Queue:
         self._began = time.time()
         self._first = itertools.count(0, max(1, waiting // 100))
 
-    def body(self) -> Fields:
+    def state(self) -> QueueState:
         """Return the next state: the first jobs have ended, the next ones have started."""
         first, now = next(self._first), time.time()
         numbers = range(first, first + RUNNING + self._waiting)
@@ -114,7 +127,8 @@ class Queue:
         ]
         pools = [{"processors": CORES, "queues": ["batch"]}]
         body = {"taken_at": now, "pools": pools, **self._rules}
-        return {**body, "running": running, "waiting": jobs[RUNNING:]}
+        body |= {"running": running, "waiting": jobs[RUNNING:]}
+        return QueueState(now, msgspec.json.encode(body))
 
     def _queued(self, number: int) -> Fields:
         submit = self._began - 200_000 + SECONDS_APART * number
@@ -159,22 +173,20 @@ def playing_seconds(process: int) -> float:
     return sum(processor_seconds(int(child)) for child in children)
 
 
-def hand_over(client: Client, process: int, queue: Queue) -> HandOver:
+def hand_over(client: Client, process: int, queue: QueueState) -> HandOver:
     """Hand a queue over, and wait for its forecast."""
-    body = queue.body()
-    content = msgspec.json.encode(body)
     used, played = processor_seconds(process), playing_seconds(process)
     began = time.perf_counter()
     headers = {"Content-Type": "application/json"}
     path = "/v1/clusters/default/snapshot"
-    client.put(path, content=content, headers=headers).raise_for_status()
+    client.put(path, content=queue.body, headers=headers).raise_for_status()
     taken = time.perf_counter() - began
-    while (shown := client.get("/v1/clusters").json()["clusters"][0])["forecast_at"] != body[
-        "taken_at"
-    ]:
+    while (shown := client.get("/v1/clusters").json()["clusters"][0])[
+        "forecast_at"
+    ] != queue.taken_at:
         if shown["forecast_error"]:
             raise SystemExit(shown["forecast_error"])
-        time.sleep(POLLING_SECONDS)
+        time.sleep(max(POLLING_SECONDS, POLLING_SHARE * (time.perf_counter() - began)))
     forecast = time.perf_counter() - began
     time.sleep(1.0)  # what is left to store
     return HandOver(
@@ -182,7 +194,7 @@ def hand_over(client: Client, process: int, queue: Queue) -> HandOver:
         forecast,
         processor_seconds(process) - used,
         playing_seconds(process) - played,
-        len(content),
+        len(queue.body),
     )
 
 
@@ -200,8 +212,8 @@ def p99(times: list[float]) -> float:
     return quantiles(times, n=100)[-1]
 
 
-def predictions(url: str, lasting: float) -> float:
-    """Return the 99th percentile of predictions in milliseconds."""
+def predictions(url: str, lasting: float) -> list[float]:
+    """Return the durations of predictions in milliseconds."""
     taken: list[float] = []
     ends = time.perf_counter() + lasting
     with Client(base_url=url, timeout=60) as client:
@@ -209,20 +221,23 @@ def predictions(url: str, lasting: float) -> float:
             submission = {"user": f"u{len(taken) % USERS}", "requested_walltime": 7200}
             taken.append(1000 * seconds(partial(client.post, "/v1/predictions", json=submission)))
             time.sleep(PAUSE)
-    return p99(taken)
+    return taken
 
 
 @contextmanager
-def queues_coming(url: str, process: int, queue: Queue, every: float) -> Iterator[None]:
-    """Hand the queue over again and again meanwhile."""
+def queues_coming(
+    url: str, process: int, states: Iterable[QueueState], every: float = 0.0
+) -> Iterator[None]:
+    """Hand states of a queue over meanwhile, one in ``every`` seconds."""
     done = threading.Event()
 
     def go_on() -> None:
         with Client(base_url=url, timeout=120) as client:
-            while not done.is_set():
+            for state in states:
                 began = time.perf_counter()
-                hand_over(client, process, queue)
-                done.wait(max(0.0, every - (time.perf_counter() - began)))
+                hand_over(client, process, state)
+                if done.wait(max(0.0, every - (time.perf_counter() - began))):
+                    return
 
     thread = threading.Thread(target=go_on)
     thread.start()
@@ -275,32 +290,42 @@ def measure(options: argparse.Namespace, scheduler: str, waiting: int) -> None:
         service(options.batch, forecast_samples=0) as (url, process),
         Client(base_url=url, timeout=120) as client,
     ):
-        hand_over(client, process, queue)
-        each = [hand_over(client, process, queue) for _ in range(HAND_OVERS)]
+        hand_over(client, process, queue.state())
+        each = [hand_over(client, process, queue.state()) for _ in range(HAND_OVERS)]
         show("forecast without intervals", [one.forecast for one in each])
         show("processor time of its play", [one.playing for one in each])
     with service(options.batch) as (url, process):
-        alone = predictions(url, options.seconds)
         with Client(base_url=url, timeout=120) as client:
-            first = hand_over(client, process, queue)
+            first = hand_over(client, process, queue.state())
             measure_hand_overs(client, process, queue, first)
             quiet = [seconds(partial(what_if, client)) for _ in range(WHAT_IFS)]
             show("what-if, p99", [*quiet, p99(quiet)])
-            with queues_coming(url, process, queue, every=0.0):
+            with queues_coming(url, process, iter(queue.state, None)):
                 beside = [seconds(partial(what_if, client)) for _ in range(WHAT_IFS)]
             show("what-if beside hand-overs, p99", [*beside, p99(beside)])
-        with queues_coming(url, process, queue, every=60.0):
-            busy = predictions(url, options.seconds)
+        measure_predictions(url, process, queue, options.seconds)
+
+
+def measure_predictions(url: str, process: int, queue: Queue, lasting: float) -> None:
+    """Print what predictions take alone and beside a queue a minute, in turns."""
+    alone: list[float] = []
+    busy: list[float] = []
+    for _ in range(TURNS):
+        alone += predictions(url, lasting)
+        # They are made before: that would take processor time from the predictions.
+        states = [queue.state() for _ in range(ceil(lasting / MINUTE))]
+        with queues_coming(url, process, states, every=MINUTE):
+            busy += predictions(url, lasting)
     print(
-        f"  predictions, p99 in ms: alone {alone:.2f}, beside a queue a minute {busy:.2f}: "
-        f"{busy / alone:.2f} times (goal 1.3)",
+        f"  predictions, p99 in ms: alone {p99(alone):.2f}, beside a queue a minute "
+        f"{p99(busy):.2f}: {p99(busy) / p99(alone):.2f} times (goal 1.3)",
         flush=True,
     )
 
 
 def measure_hand_overs(client: Client, process: int, queue: Queue, first: HandOver) -> None:
     """Print what hand-overs cost, and what of the queue was forecast."""
-    each = [hand_over(client, process, queue) for _ in range(HAND_OVERS)]
+    each = [hand_over(client, process, queue.state()) for _ in range(HAND_OVERS)]
     show("forecast with intervals", [one.forecast for one in each])
     show("processor time of its plays", [one.playing for one in each])
     show("until it is taken", [one.taken for one in each])
@@ -322,7 +347,12 @@ def main() -> None:
     parser.add_argument("--waiting", nargs="+", type=int, default=[1000, 3000, 10_000, 20_000])
     parser.add_argument("--planning-depth", type=int, default=500, help="bf_max_job_test; 0: all")
     parser.add_argument("--batch", type=int, default=10, help="jobs in a row that are alike")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of predictions, each time")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=60.0,
+        help="of predictions, each time; below 60 queues come oftener",
+    )
     options = parser.parse_args()
     print(f"{RUNNING:,} jobs run on {CORES:,} cores; load {os.getloadavg()[0]:.1f}")
     for scheduler in options.scheduler:

@@ -20,7 +20,7 @@ from service.live_queue.snapshot import (
     QueueSnapshot,
     RuntimeEstimate,
     SchedulerRules,
-    pool_place,
+    pool_places,
 )
 from service.store import WaitScore
 
@@ -184,12 +184,12 @@ class LiveQueue(Struct, kw_only=True):
     unplanned_waits: dict[str, list[float]] = field(default_factory=dict)
 
 
-_decode = msgspec.json.Decoder(LiveQueue).decode
+_decode = msgspec.msgpack.Decoder(LiveQueue).decode
 
 
 def packed(queue: LiveQueue) -> bytes:
     """Return the stored form of a queue."""
-    return zlib.compress(msgspec.json.encode(queue), FASTEST)
+    return zlib.compress(msgspec.msgpack.encode(queue), FASTEST)
 
 
 def unpacked(content: bytes, cluster: str) -> LiveQueue:
@@ -238,9 +238,9 @@ def _note_places(
     snapshot: QueueSnapshot, forecasts: Mapping[str, JobForecast], reached: set[int]
 ) -> None:
     """Note the position of each waiting job, and whether the forecast reached it."""
-    waiting = [0] * len(snapshot.pools)
+    waiting, places_of_pools = [0] * len(snapshot.pools), pool_places(snapshot.pools)
     for place, job in enumerate(snapshot.jobs):
-        pool = pool_place(snapshot.pools, job.submission.queue)
+        pool = places_of_pools.get(job.submission.queue, 0)
         if job.state is not JobState.WAITING or job.processors > snapshot.pools[pool].processors:
             continue
         waiting[pool] += 1

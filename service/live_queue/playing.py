@@ -23,7 +23,7 @@ from service.live_queue.snapshot import (
     QueueSnapshot,
     RuntimeEstimate,
     SchedulerRules,
-    pool_place,
+    pool_places,
 )
 from simulator.engine.state import whole_seconds
 from simulator.scheduling.forecast import (
@@ -192,9 +192,9 @@ def queue_columns(snapshot: QueueSnapshot, estimates: Sequence[RuntimeEstimate])
     """
     running: list[list[int]] = [[] for _ in snapshot.pools]
     waiting: list[list[int]] = [[] for _ in snapshot.pools]
-    beyond = beyond_depth(snapshot)
+    beyond, places_of_pools = beyond_depth(snapshot), pool_places(snapshot.pools)
     for place, job in enumerate(snapshot.jobs):
-        pool = pool_place(snapshot.pools, job.submission.queue)
+        pool = places_of_pools.get(job.submission.queue, 0)
         if job.state is JobState.RUNNING:
             running[pool].append(place)
         elif place in beyond:
@@ -284,7 +284,7 @@ def with_job(
 
     The job varies together with those of its own user, and with no other.
     """
-    queue = columns.pools[pool_place(snapshot.pools, job.submission.queue)]
+    queue = columns.pools[pool_places(snapshot.pools).get(job.submission.queue, 0)]
     owners = {job.owner: columns.owners.get(job.owner, NOBODY)}
     row = _columns([job], [estimate], snapshot, owners)
     return replace(

@@ -167,6 +167,7 @@ class RuntimeEstimate(Struct, frozen=True, gc=False):
     is_predicted: bool = True
 
 
-def pool_place(pools: Sequence[Pool], queue: str | None) -> int:
-    """Return the place of the pool that serves a queue."""
-    return next((place for place, pool in enumerate(pools) if queue in pool.queues), 0)
+def pool_places(pools: Sequence[Pool]) -> dict[str | None, int]:
+    """Return the place of the pool that serves each queue; the first pool serves all others."""
+    last_first = reversed([*enumerate(pools)])
+    return {queue: place for place, pool in last_first for queue in pool.queues}

@@ -24,7 +24,7 @@ JOBS_PER_TURN = 64
 """Jobs that are looked at in one turn where most are like one before."""
 
 
-ASKING_SECONDS = 0.4
+ASKING_SECONDS = 0.25
 """Seconds of predicting in one hand-over after which earlier predictions of waiting jobs count."""
 
 FRESH_SECONDS = 600.0

@@ -37,7 +37,7 @@ from service.live_queue.job_forecasts import (
     TimeInterval,
     usual_wait,
 )
-from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_place
+from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_places
 from service.operations.predicting import (
     explanation_of,
     interval_of,
@@ -272,10 +272,10 @@ def totals_answer(jobs: Iterable[LiveJob]) -> TotalsAnswer:
 
 def pool_answers(snapshot: QueueSnapshot) -> list[PoolAnswer]:
     """Return the pools of the machine, and their processors in use."""
-    used = [0] * len(snapshot.pools)
+    used, places_of_pools = [0] * len(snapshot.pools), pool_places(snapshot.pools)
     for job in snapshot.jobs:
         if job.state is JobState.RUNNING:
-            used[pool_place(snapshot.pools, job.submission.queue)] += job.processors
+            used[places_of_pools.get(job.submission.queue, 0)] += job.processors
     return [
         PoolAnswer(processors=pool.processors, used=taken, queues=list(pool.queues))
         for pool, taken in zip(snapshot.pools, used, strict=True)

@@ -76,7 +76,8 @@ class TakingQueues:
                     f"Job {job.job_id} is in the queue twice.", f"{field}.{place}.job_id"
                 )
             seen.add(job.job_id)
-            jobs.append(replace(job, submission=self._hide(job.submission)))
+            hidden = self._hide(job.submission)
+            jobs.append(job if hidden is job.submission else replace(job, submission=hidden))
             if place % JOBS_PER_TURN == JOBS_PER_TURN - 1:
                 await asyncio.sleep(0)
         return jobs

@@ -38,7 +38,7 @@ from service.live_queue.snapshot import (
     LiveJob,
     NoInterval,
     RuntimeEstimate,
-    pool_place,
+    pool_places,
 )
 from service.operations.live_queue.showing import ShowingQueues, time_interval_answer
 from service.operations.predicting import explanation_of, interval_of, own
@@ -159,7 +159,7 @@ class WhatIf:
         if forecast is None:
             return "no-snapshot" if self._keeper.of(cluster) is None else "no-forecast"
         pools = forecast.queue.snapshot.pools
-        pool = pools[pool_place(pools, request.queue)]
+        pool = pools[pool_places(pools).get(request.queue, 0)]
         if (request.requested_processors or 1) > pool.processors:
             return "too-large"
         return "not-planned" if forecast.queue.unplayed else None
@@ -233,13 +233,13 @@ def last_predicted(queue: LiveQueue, job: LiveJob) -> float:
 
 def free_processors(queue: LiveQueue) -> list[FreeProcessors]:
     """Return the free processors of each pool by the last forecast."""
-    snapshot = queue.snapshot
+    snapshot, places_of_pools = queue.snapshot, pool_places(queue.snapshot.pools)
     spans: list[list[tuple[float, float, int]]] = [[] for _ in snapshot.pools]
     for job in snapshot.jobs:
         forecast = queue.forecasts.get(job.job_id)
         point = forecast.last if forecast and job.state is not JobState.HELD else None
         if point is not None:
-            spans[pool_place(snapshot.pools, job.submission.queue)].append(
+            spans[places_of_pools.get(job.submission.queue, 0)].append(
                 (point.start - snapshot.taken_at, point.end - snapshot.taken_at, job.processors)
             )
     return [
@@ -255,7 +255,7 @@ def in_gap(
     estimate: RuntimeEstimate,
 ) -> PoolForecast:
     """Return the forecast of a job that takes the first gap and moves no other job."""
-    place = pool_place(queue.snapshot.pools, request.queue)
+    place = pool_places(queue.snapshot.pools).get(request.queue, 0)
     by_requests = queue.snapshot.rules.plans_by == "requests"
     length = request.requested_walltime if by_requests else estimate.runtime
     start = pools[place].first_gap(request.requested_processors or 1, length)
