@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import MutableMapping
 from time import monotonic
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -22,13 +22,6 @@ class LogSettings(Protocol):
     def log_format(self) -> str:
         """``json``, ``console``, or ``auto``: for people on a terminal, else JSON."""
         ...
-
-
-class LogOptions(NamedTuple):
-    """The settings of logs of a command that reads no settings of the service."""
-
-    log_level: str
-    log_format: str
 
 
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {

@@ -1,9 +1,5 @@
 """``walltimed slurm-updater``: gives Slurm predictions without a call inside slurmctld."""
 
-import signal
-import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -19,9 +15,7 @@ from simulator.cli.console import CommandError, ExitCode, err, out, print_json
 from simulator.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from service.slurm_updater.updater import QueueUpdate, Updater, UpdaterOptions
+    from service.slurm_updater.updater import QueueUpdate, Updater
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "json", "console"]
@@ -132,16 +126,13 @@ def slurm_updater(
         walltimed slurm-updater --once --json
         walltimed slurm-updater --mode soft --order psp --partition short
     """
-    from service import logs
-    from service.slurm_updater.handover import HandOver
-    from service.slurm_updater.queries import ServiceQueries
-    from service.slurm_updater.slurm import Slurm
-    from service.slurm_updater.updater import Updater, UpdaterOptions
-    from simulator.replay.remote import Client
+    from service.slurm_updater.following import UpdaterSettings, follow_instead, open_updater
+    from service.slurm_updater.updater import UpdaterOptions
 
     if mode is Mode.OFF and order is Order.NONE:
         raise CommandError("With --mode off there is nothing to do but --order.", ExitCode.USAGE)
-    logs.configure(logs.LogOptions(log_level, log_format))
+    if token_file:
+        token_of(token_file)  # a wrong one is told in a sentence
     options = UpdaterOptions(
         cluster=cluster,
         mode=mode,
@@ -155,16 +146,21 @@ def slurm_updater(
         share=slurmctld_share / 100,
         again_after=predict_again_after,
     )
-    token = token_of(token_file) if token_file else None
-    with Client(url, token=token, timeout=timeout) as client:
-        slurm = Slurm(slurm_bin, timeout=timeout)
-        sending = HandOver(slurm, client, cluster, clock=time.time) if hand_over else None
-        updater = Updater(slurm, ServiceQueries(client), options, hand_over=sending)
-        if once or dry_run or reset:
-            update = one_round(updater, dry_run=dry_run, reset=reset)
-            show(update, dry_run=dry_run, as_json=as_json)
-        else:
-            follow(updater, options)
+    settings = UpdaterSettings(
+        options=options,
+        url=url,
+        token_file=str(token_file) if token_file else None,
+        timeout=timeout,
+        slurm_bin=str(slurm_bin) if slurm_bin else None,
+        hands_over=hand_over,
+        log_level=log_level,
+        log_format=log_format,
+    )
+    if not (once or dry_run or reset):
+        follow_instead(settings)
+    with open_updater(settings) as updater:
+        update = one_round(updater, dry_run=dry_run, reset=reset)
+        show(update, dry_run=dry_run, as_json=as_json)
 
 
 def allow_list(names: list[str] | None) -> frozenset[str] | None:
@@ -185,57 +181,6 @@ def one_round(updater: "Updater", *, dry_run: bool, reset: bool = False) -> "Que
         return updater.reset(dry_run=dry_run) if reset else updater.round(dry_run=dry_run)
     except (SlurmError, NonsenseError) as error:
         raise CommandError(str(error), ExitCode.UNAVAILABLE) from error
-
-
-def follow(
-    updater: "Updater", options: "UpdaterOptions", sleep: "Callable[[float], None]" = time.sleep
-) -> None:
-    """Run rounds until SIGTERM or ctrl-C; log a failed round and continue."""
-    import structlog
-
-    from simulator.replay.remote import RemoteError
-
-    log = structlog.get_logger()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    log.info("following the queue", mode=options.mode.value, order=options.order.value)
-    warnings: list[str] = []
-    with suppress(KeyboardInterrupt):
-        while True:
-            began = time.monotonic()
-            try:
-                warnings = logged_round(updater, warnings)
-            except (CommandError, RemoteError, OSError) as error:
-                log.warning("a round failed; jobs stay as they are", reason=str(error))
-            sys.stderr.flush()
-            sleep(max(1.0, options.interval - (time.monotonic() - began)))
-
-
-def logged_round(updater: "Updater", earlier_warnings: list[str]) -> list[str]:
-    """Run one round and log what it did; return its warnings, of which only new ones are logged.
-
-    Nothing else of the round is left: the changes of a long queue take megabytes.
-    """
-    import structlog
-
-    log = structlog.get_logger()
-    update = one_round(updater, dry_run=False)
-    for warning in update.warnings:
-        if warning not in earlier_warnings:
-            log.warning(warning)
-    for job, reason in update.refused.items():
-        log.info("Slurm refused an update", job=job, reason=reason)
-    report = log.info if update.planned else log.debug
-    seconds = update.update_seconds
-    report(
-        "looked at the queue",
-        jobs=update.jobs,
-        asked=update.asked,
-        updated=update.updated,
-        refused=len(update.refused),
-        postponed=update.postponed,
-        update_ms=None if seconds is None else round(1000 * seconds, 2),
-    )
-    return update.warnings
 
 
 def show(update: "QueueUpdate", *, dry_run: bool, as_json: bool) -> None:

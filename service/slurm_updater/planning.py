@@ -66,7 +66,7 @@ class UpdateRules(Struct, frozen=True, kw_only=True):
     largest: int
 
 
-class Estimate(Struct, frozen=True, kw_only=True):
+class Estimate(Struct, frozen=True, kw_only=True, gc=False):
     """The service's answers about a job.
 
     Attributes:

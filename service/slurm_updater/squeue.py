@@ -42,7 +42,7 @@ NOT_ITS_TURN = (
 )
 """Beginnings of the reasons of jobs that wait for something else than their turn."""
 
-PIECE = 1 << 20
+PIECE = 1 << 18
 """Bytes of the output of squeue that are read at once."""
 
 NO_QUEUE = "squeue --json printed no list of jobs"
@@ -84,7 +84,7 @@ class SqueueJob(Struct, gc=False):
     memory_per_node: Any = None
 
 
-class QueuedJob(Struct, frozen=True, kw_only=True):
+class QueuedJob(Struct, frozen=True, kw_only=True, gc=False):
     """A job that waits or runs.
 
     Attributes:
@@ -214,8 +214,9 @@ def _job(record: SqueueJob, cluster: str) -> QueuedJob | None:
     started = number(record.start_time) if runs else None
     if submission is None or target is None or is_held or not (waits or started):
         return None
+    job_id = submission.job_id
     return QueuedJob(
-        target=target,
+        target=job_id if job_id == target else target,  # in memory once
         submission=submission,
         time_min=int(number(record.time_minimum) or 0),
         started=started,

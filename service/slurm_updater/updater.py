@@ -121,7 +121,7 @@ class QueueUpdate(Struct, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
 
-class _PastEstimate(Struct):
+class _PastEstimate(Struct, gc=False):
     estimate: Estimate
     first_asked: float
     due_again: float
@@ -272,20 +272,16 @@ class Updater:
         factors = self._factors
         if rules.order is not Order.NONE:
             factors |= self._slurm.site_factors()
-        for job in jobs:
+        for job in sorted(jobs, key=self._turn):
             estimate = estimates.get(job.job_id)
             if estimate is None:
                 continue
             changes = changes_of(job, estimate, rules, factors.get(job.job_id))
             if changes and changes != self._refused.get(job.job_id):
                 found.planned.append(JobChange(job.job_id, job.target, changes, job.time_min))
-        priority = {job.job_id: job.priority for job in jobs}
-        found.planned.sort(
-            key=lambda change: (
-                self._updated_at.get(change.job_id, 0.0),
-                -priority[change.job_id],
-            )
-        )
+
+    def _turn(self, job: QueuedJob) -> tuple[float, float]:
+        return self._updated_at.get(job.job_id, 0.0), -job.priority
 
     def _apply(self, found: QueueUpdate, ends: float) -> list[JobChange]:
         """Update jobs one by one, with pauses, until a time: each update locks slurmctld."""
@@ -298,8 +294,9 @@ class Updater:
                 if place and self._clock() >= ends:
                     found.postponed = len(found.planned) - place
                     break
-                self._updated_at[change.job_id] = self._clock()
-                if self._pace.time(partial(self._update, updates, change, found)):
+                now = self._updated_at[change.job_id] = self._clock()
+                left = max(0.0, ends - now)
+                if self._pace.time(partial(self._update, updates, change, found), longest=left):
                     applied.append(change)
         found.update_seconds = self._pace.seconds
         return applied

@@ -5,6 +5,7 @@ import re
 import select
 import subprocess
 from collections.abc import Callable, Mapping
+from math import inf
 from time import monotonic, perf_counter
 from typing import TypeVar
 
@@ -141,14 +142,15 @@ class UpdatePace:
         if now.updates > before.updates:
             self.seconds = (now.seconds - before.seconds) / (now.updates - before.updates)
 
-    def time(self, update: Callable[[], Result]) -> Result:
-        """Make an update, pause, and return its result."""
+    def time(self, update: Callable[[], Result], *, longest: float = inf) -> Result:
+        """Make an update, pause for at most ``longest`` seconds, and return its result."""
         began = perf_counter()
         result = update()
         took = perf_counter() - began
         self._updates += 1
-        if self._updates >= UPDATES_PER_READING:
+        is_first_count = self.seconds is None and self._before is not None
+        if is_first_count or self._updates >= UPDATES_PER_READING:
             self.read()
         cost = took if self.seconds is None else self.seconds
-        self._sleep(max(0.0, cost / self._share - took))
+        self._sleep(min(longest, max(0.0, cost / self._share - took)))
         return result

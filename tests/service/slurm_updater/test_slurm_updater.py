@@ -1,6 +1,7 @@
 """The updater: right, sparing with slurmctld, and harmless whatever else happens."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -15,11 +16,11 @@ from asgi_client import run_of
 from fake_service import fake_service, http
 from hypothesis import given
 from hypothesis import strategies as st
-from running_service import Service
+from running_service import WALLTIMED, Service
 from slurm_stand_in import SlurmStandIn
 
 from predictors.aged_length import aged_length
-from service.cli.slurm_updating import follow
+from service.slurm_updater.following import follow
 from service.slurm_updater.planning import (
     LARGEST_SITE_FACTOR,
     Estimate,
@@ -591,7 +592,8 @@ def test_updates_take_their_share_of_slurmctlds_time(slurm, counts, pause):
     pace = UpdatePace(Slurm(slurm.directory), 0.05, pauses.append)
     pace.read()
     pace.time(lambda: None)
-    assert pauses == [pytest.approx(pause, abs=0.005)]
+    pace.time(lambda: None, longest=pause / 2)
+    assert pauses == [pytest.approx(pause, abs=0.005), pause / 2]
 
 
 def test_the_time_of_updates_is_counted_again_and_again_and_anew_after_midnight(slurm):
@@ -629,11 +631,11 @@ def test_a_long_queue_is_read_in_pieces(slurm, monkeypatch):
 
 
 def test_the_updater_loads_nothing_large():
-    """Each of these is more than the rest together, on the host of slurmctld."""
+    """Each of these is more than a third of the rest together, on the host of slurmctld."""
     script = """
 import sys
-import service.cli.slurm_updating, service.logs, service.slurm_updater.updater
-print(*{"numba", "numpy", "pydantic", "sqlalchemy"} & set(sys.modules))
+import service.slurm_updater.following
+print(*{"numba", "numpy", "pydantic", "sqlalchemy", "typer"} & set(sys.modules))
 """
     command = [sys.executable, "-c", script]
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "\n"
@@ -714,6 +716,16 @@ def test_following_goes_on_after_rounds_that_fail(slurm, updater, client):
     assert dict(slurm.updates())["10"]["AdminComment"].startswith("wtp=")
 
 
+def test_the_command_follows_until_it_is_ended(slurm):
+    words = ["slurm-updater", "--url", "http://127.0.0.1:1", "--slurm-bin", slurm.directory]
+    process = subprocess.Popen([WALLTIMED, *words], stderr=subprocess.PIPE, text=True)
+    with process:
+        assert "following the queue" in process.stderr.readline()
+        assert "No service answers" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+    assert process.returncode == 0
+
+
 @pytest.fixture
 def command(walltimed, slurm):
     """Runs the command against the stand-in and a service that is not there."""
@@ -738,7 +750,7 @@ def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
     command, slurm, monkeypatch, client
 ):
     reached = nullcontext(client)
-    monkeypatch.setattr("simulator.replay.remote.Client", lambda *_, **__: reached)
+    monkeypatch.setattr("service.slurm_updater.following.Client", lambda *_, **__: reached)
     code, told, _ = command("--dry-run", "--json", "--order", "shortest-first")
     planned = {change["target"]: change["settings"] for change in json.loads(told)["planned"]}
     assert code == 0
