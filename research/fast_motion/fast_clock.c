@@ -3,7 +3,7 @@
  * Faked: CLOCK_REALTIME, _COARSE and TAI, time, gettimeofday, sleeps, pthread_cond_timedwait,
  * sem_timedwait, timers. Real: CLOCK_MONOTONIC, poll, select, epoll, so that time-outs of sockets
  * are real ones. Waits are cut into pieces of FAST_CLOCK_PIECE real seconds, because the speed may
- * change while a program waits. */
+ * change while a program waits. Waits for a signal take FAST_CLOCK_SHORTEST real seconds at least. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 static struct fast_clock *shared;
 static struct fast_clock plain = {0, 0, 0, 1, 1e18}; /* without FAST_CLOCK: the real time */
-static double piece = 0.02;
+static double piece = 0.02, shortest = SHORTEST;
 static int (*real_gettime)(clockid_t, struct timespec *);
 static int (*real_sleep)(clockid_t, int, const struct timespec *, struct timespec *);
 static int (*real_cond_wait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
@@ -37,6 +37,8 @@ static void __attribute__((constructor)) begin(void) {
     real_timer_set = dlsym(RTLD_NEXT, "timer_settime");
     const char *given = getenv("FAST_CLOCK_PIECE");
     if (given) piece = atof(given);
+    given = getenv("FAST_CLOCK_SHORTEST");
+    if (given) shortest = atof(given);
     struct fast_clock *found = map_fast_clock();
     if (!found) { /* both clocks go at one speed */
         struct timespec wall, monotonic;
@@ -61,7 +63,7 @@ static int is_faked(clockid_t clock) {
 
 /* Return the real seconds of the next wait for a time of the clock, 0 if it has come. */
 static double next_wait(double until) {
-    double wait = (until - now()) / shared->speed;
+    double shown = now(), wait = (until - shown) / speed_at(shared, shown);
     if (wait <= 0) return 0;
     if (wait < SHORTEST) return SHORTEST;
     return wait < piece ? wait : piece;
@@ -134,6 +136,7 @@ unsigned int sleep(unsigned int seconds) {
 static struct timespec end_of_wait(double until) {
     struct timespec wall;
     double wait = next_wait(until);
+    if (wait > 0 && wait < shortest) wait = shortest;
     real_gettime(CLOCK_REALTIME, &wall);
     return timespec_of(seconds_of(&wall) + wait);
 }

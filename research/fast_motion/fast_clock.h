@@ -45,6 +45,11 @@ static double fast_time(const struct fast_clock *clock, double monotonic) {
     return now;
 }
 
+/* Return the speed at a time of the clock. */
+static inline double speed_at(const struct fast_clock *clock, double now) {
+    return now > clock->until && clock->speed > CRAWL ? CRAWL : clock->speed;
+}
+
 static double seconds_of(const struct timespec *time) {
     return time->tv_sec + time->tv_nsec * 1e-9;
 }

@@ -22,8 +22,10 @@ START = 1_800_000_000.0
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
-PIECE, PIECE_OF_NODES = "0.003", "0.5"
-"""Real seconds after which a waiting program looks at the clock again."""
+CLOCK_OF_PROGRAMS = {"FAST_CLOCK_PIECE": "0.003"}
+CLOCK_OF_NODES = {"FAST_CLOCK_PIECE": "0.5", "FAST_CLOCK_SHORTEST": "0.02"}
+"""Real seconds after which a waiting program looks at the clock again. Each job's slurmstepd has a
+thread that wakes every second of the clock to see that there is nothing to do."""
 
 SOON = 60.0
 """Real seconds for commands and for the start of all nodes."""
@@ -115,7 +117,7 @@ class FastCluster:
         self._await(lambda: "UP" in self.run("scontrol", "ping", check=False))
         for name in self._nodes:
             words = ("/usr/sbin/slurmd", "-D", "-f", str(self._conf), "-N", name)
-            self._spawn(name, *words, piece=PIECE_OF_NODES)
+            self._spawn(name, *words, clock=CLOCK_OF_NODES)
         self._await(self._is_idle)
 
     def _write_conf(self) -> None:
@@ -144,27 +146,29 @@ class FastCluster:
         found = self.run("sinfo", "-h", "-N", "-o", "%N %T", check=False).splitlines()
         return len(set(found)) == len(self._nodes) and all(line.endswith("idle") for line in found)
 
-    def _environment(self, piece: str) -> Mapping[str, str]:
+    def _environment(self, clock: Mapping[str, str]) -> Mapping[str, str]:
         return {
             "PATH": PATH,
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
             "SLURM_CONF": str(self._conf),
             "FAST_CLOCK": str(self.clock.file),
-            "FAST_CLOCK_PIECE": piece,
+            **clock,
             "LD_PRELOAD": str(self.directory / "fast_clock.so"),
         }
 
-    def _words(self, command: Sequence[str], piece: str) -> list[str]:
+    def _words(self, command: Sequence[str], clock: Mapping[str, str]) -> list[str]:
         """Return a command that lives by the clock, while what enters the tree does not."""
         enter = [] if self._root == Path("/") else ["chroot", str(self._root)]
-        pairs = (f"{name}={value}" for name, value in self._environment(piece).items())
+        pairs = (f"{name}={value}" for name, value in self._environment(clock).items())
         return [*enter, "env", *pairs, *command]
 
-    def _spawn(self, name: str, *command: str, piece: str = PIECE) -> None:
+    def _spawn(
+        self, name: str, *command: str, clock: Mapping[str, str] = CLOCK_OF_PROGRAMS
+    ) -> None:
         with (self.directory / f"{name}.out").open("ab") as output:
             daemon = subprocess.Popen(
-                self._words(command, piece), stdin=subprocess.DEVNULL, stdout=output,
+                self._words(command, clock), stdin=subprocess.DEVNULL, stdout=output,
                 stderr=output, env={"PATH": PATH}, cwd=self.directory, start_new_session=True,
             )  # fmt: skip
         self._daemons.append(daemon)
@@ -176,7 +180,7 @@ class FastCluster:
             ClusterError: the command fails, unless ``check`` is false.
         """
         done = subprocess.run(
-            self._words(command, PIECE), env={"PATH": PATH}, input=script, text=True,
+            self._words(command, CLOCK_OF_PROGRAMS), env={"PATH": PATH}, input=script, text=True,
             capture_output=True, check=False, timeout=SOON, cwd=self.directory,
         )  # fmt: skip
         if check and done.returncode:
@@ -232,11 +236,12 @@ class FastCluster:
 
     def _kill_jobs(self) -> None:
         """End what this cluster, and no other, has left behind."""
-        mark = f"SLURM_CONF={self._conf}".encode()
+        # slurmstepd writes its title over its environment, but it maps the clock.
+        mark = f"{self.directory.name}/{self.clock.file.name}".encode()
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                words = (process / "environ").read_bytes().split(b"\0")
-                if mark in words and int(process.name) != os.getpid():
+                is_of_play = mark in (process / "maps").read_bytes()
+                if is_of_play and int(process.name) != os.getpid():
                     os.kill(int(process.name), signal.SIGKILL)
 
 

@@ -9,6 +9,9 @@
 #include "fast_clock.h"
 
 #define LOOK 0.001   /* real seconds */
+#define SOON 0.003   /* real seconds */
+#define LONGEST 0.05 /* real seconds */
+#define FASTEST 1e4  /* speed of the clock */
 #define PATIENCE 20. /* real seconds; without an answer the run begins now */
 
 static double monotonic(void) {
@@ -48,6 +51,14 @@ static double stored_start(const char *clock) {
     return start;
 }
 
+/* Return the real seconds of the next wait, with some seconds of the play left: the speed may
+ * change meanwhile. */
+static double next_wait(double left, double speed) {
+    double wait = left / speed, safe = left / FASTEST;
+    if (safe > SOON) return safe < LONGEST ? safe : LONGEST;
+    return wait > SOON ? SOON : wait < 5e-5 ? 5e-5 : wait;
+}
+
 int main(int count, char **words) {
     struct fast_clock *shared = map_fast_clock();
     if (count < 2 || !shared || !getenv("SLURM_JOB_ID")) {
@@ -64,8 +75,7 @@ int main(int count, char **words) {
     snprintf(text, sizeof text, "%.3f", end);
     report(clock, text);
     while ((left = end - fast_time(shared, monotonic())) > 0) {
-        double wait = left / shared->speed;
-        sleep_real(wait > 0.003 ? 0.003 : wait < 5e-5 ? 5e-5 : wait);
+        sleep_real(next_wait(left, shared->speed));
     }
     return 0;
 }

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from recorded_plays import Likeness, RecordedPlay
-from slurm_play import AGE_OF_A_DAY, PLAYS, comparisons, twins_of
+from slurm_play import PLAYS, comparisons, twins_of
 
 from predictors.base import DEFAULT_METHOD
 from simulator.scheduling.measures import bounded_slowdown
@@ -70,13 +70,8 @@ PriorityWeightPartition=2000
 PriorityMaxAge=1-0
 """
 
-ORDER = f"""\
-PriorityType=priority/multifactor
-PriorityWeightAge={7 * AGE_OF_A_DAY}
-PriorityMaxAge=7-0
-{ALL}
-"""
-"""Site factors order the queue, as docs/slurm.md says."""
+ORDER = f"PriorityType=priority/multifactor\n{ALL}\n"
+"""Site factors order the queue."""
 
 TODAY, REQUESTED, PREDICTED = "fifo", "order-by-request", "order-by-prediction"
 

@@ -59,6 +59,9 @@ WHAT_IS_PLAYED = (
 AGE_OF_A_DAY = DAY
 """Priority that a job gains by a day of waiting, where site factors order the queue."""
 
+LONGEST_WINDOW = 100 * DAY
+"""Seconds."""
+
 
 class LogJob(NamedTuple):
     """A job of the log; times are seconds, minutes are whole ones, 0 is none."""
@@ -131,8 +134,16 @@ def play_job(job: LogJob, cluster: SlurmCluster) -> PlayJob:
     words = ["-J", str(job.job), "-p", partition.name, "-t", str(job.limit_minutes), *size]
     if job.time_min_minutes:
         words.append(f"--time-min={job.time_min_minutes}")
-    factor = site_factor(60 * job.length_minutes, AGE_OF_A_DAY) if job.length_minutes else None
-    return PlayJob(job.submit, job.run, words, factor)
+    return PlayJob(job.submit, job.run, words, played_factor(job) if job.length_minutes else None)
+
+
+def played_factor(job: LogJob) -> int:
+    """Return the site factor that the updater sets, and the age at the end of a long window.
+
+    Slurm ignores PriorityWeightAge where it has no accounts (slurmdbd), as in a play. Waiting jobs
+    age alike, so their order by factor and age is that by the sum at any one time.
+    """
+    return site_factor(60 * job.length_minutes, AGE_OF_A_DAY) + LONGEST_WINDOW - job.submit
 
 
 def takes_equal_nodes(cluster: SlurmCluster) -> bool:
@@ -288,7 +299,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--time-min", metavar="METHOD", help="predictions of it are TimeMin")
     parser.add_argument(
         "--site-factor", metavar="METHOD", help="order by its predictions, as the updater's "
-        "sjf-aging; of --conf only nodes and partitions should rank jobs",
+        "sjf-aging; needs priority/multifactor without weights",
     )  # fmt: skip
     parser.add_argument(
         "--speeds", type=speeds_of, default=Speeds()[:3], metavar="SLOW,WAITING,IDLE",

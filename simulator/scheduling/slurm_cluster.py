@@ -161,8 +161,8 @@ def _fixed_scores(
         return base
     total = cluster.cpus
     if rules.priority_weight_job_size:
-        # One node is asked for at least (set_priority_factors).
-        size = (1 / cluster.nodes + workload.processors / total) / 2
+        nodes = _nodes(workload, cluster) if rules.cluster else workload.processors
+        size = (nodes / cluster.nodes + workload.processors / total) / 2
         base += rules.priority_weight_job_size * (1 - size if rules.priority_favor_small else size)
     factors = np.array([each.job_factor for each in cluster.partitions], float)
     if rules.priority_weight_partition and factors.max():

@@ -25,6 +25,9 @@ LARGEST_FILE = 64 << 20
 SOFT_LIMITS_SINCE = (25, 5, 4)
 """The Slurm that plans with soft limits."""
 
+WITH_ACCOUNTS = "accounting_storage/slurmdbd"
+"""The accounting without which Slurm ignores PriorityWeightAge and PriorityWeightFairshare."""
+
 Words = Mapping[str, str]
 
 
@@ -253,6 +256,8 @@ def _priorities(config: Words) -> dict[str, Any]:
     }
     found: dict[str, Any] = {"priority_type": config.get("PriorityType", "priority/basic")}
     found |= {rule: int(config[name]) for rule, name in weights.items() if name in config}
+    if config.get("AccountingStorageType", WITH_ACCOUNTS) != WITH_ACCOUNTS:
+        found |= {"priority_weight_age": 0, "priority_weight_fair_share": 0}
     found |= {rule: _seconds(config[name]) for rule, name in times.items() if name in config}
     found["priority_favor_small"] = config.get("PriorityFavorSmall", "No").lower() == "yes"
     return found

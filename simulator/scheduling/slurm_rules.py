@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from simulator.engine.slurm.slurm_state import RULES
 
 MEANING = (
-    "starts jobs as Slurm 26.05 does: at submission, by the main scheduler, by the backfill "
-    "scheduler's cycle; plans are sets of nodes (docs/twins.md)"
+    "starts jobs as Slurm 26.05 does: by the main scheduler, by the backfill scheduler's cycle; "
+    "plans are sets of nodes (docs/twins.md)"
 )
 
 BASIC, MULTIFACTOR = "priority/basic", "priority/multifactor"
@@ -114,7 +114,7 @@ class SlurmRules:
         sched_interval: the main scheduler looks at the whole queue that often.
         batch_sched_delay: it waits that long after it was woken before submissions wake it again.
         default_queue_depth: number of jobs that it looks at when it was woken by an event.
-        defer: no job is started at its submission, or right after an end.
+        defer: no job is started right after an end.
         kill_wait: time between the limit of a job and its end.
         over_time_limit: time by which a job may exceed its limit.
         time_min_as_soft_limit: TimeMin is a soft limit (Slurm 25.05.4 and later).

@@ -234,10 +234,15 @@ TWO_NODES = SlurmCluster(
 )
 
 
-@pytest.mark.parametrize(("minutes", "factor"), [(0, None), (30, 86400 - 4 * 1800), (600, 0)])
-def test_a_job_gets_the_site_factor_of_the_updater(minutes, factor):
-    job = LogJob(7, 60, 1, 300, 600, 0, minutes, "all")
-    assert play_job(job, TWO_NODES).site_factor == factor
+def played_job(submit, minutes):
+    return play_job(LogJob(7, submit, 1, 300, 600, 0, minutes, "all"), TWO_NODES)
+
+
+def test_site_factors_of_a_play_differ_by_those_of_the_updater_and_by_age():
+    assert played_job(60, 0).site_factor is None
+    longest = played_job(60, 600).site_factor
+    assert played_job(60, 30).site_factor - longest == 86400 - 4 * 1800
+    assert played_job(1060, 600).site_factor - longest == -1000
 
 
 def test_a_player_sets_the_site_factor_of_a_job_that_it_has_submitted(clock, tmp_path):

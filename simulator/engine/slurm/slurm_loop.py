@@ -157,7 +157,7 @@ def _queue_look(state: SlurmState) -> None:
     """Let the main scheduler look at the queue soon (``queue_job_scheduler``)."""
     clock, rules = state.clock[0], state.rules[0]
     last = max(clock.main_last, clock.now // rules.sched_interval * rules.sched_interval)
-    due = max(clock.now + 1, last + rules.batch_sched_delay)
+    due = max(clock.now, last + rules.batch_sched_delay)
     clock.main_due = min(clock.main_due, due) if clock.main_due >= clock.now else due
 
 
@@ -176,7 +176,7 @@ def _submit(state: SlurmState) -> None:
         number = clock.submitted
         clock.submitted += 1
         _use_estimate(state, number)
-        main_scheduler.try_at_submission(state, precedence.join(state, number))
+        precedence.join(state, number)
         _queue_look(state)
 
 

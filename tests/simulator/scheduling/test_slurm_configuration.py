@@ -141,3 +141,12 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(directory, file, old, ne
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(SlurmConfigurationError, match=message):
         read_configuration(directory)
+
+
+def test_without_accounts_age_and_fair_share_are_ignored(directory):
+    config = directory / "config.txt"
+    config.write_text(f"{CONFIG}AccountingStorageType = accounting_storage/none\n")
+    rules = read_configuration(directory)
+    assert (rules.priority_weight_age, rules.priority_weight_fair_share) == (0, 0)
+    config.write_text(f"{CONFIG}AccountingStorageType = accounting_storage/slurmdbd\n")
+    assert read_configuration(directory).priority_weight_age == 1000

@@ -43,7 +43,7 @@ def test_a_blocked_partition_blocks_no_partition_on_other_nodes():
         *in_queue(1, (0, 2, 600, 600), (1, 2, 60, 60)),
         *in_queue(2, (2, 2, 900, 900)),
     ]
-    assert starts(jobs, rules(cluster=apart)) == [0, 600, 2]
+    assert starts(jobs, rules(cluster=apart)) == [0, 600, 3]
     # Node 2 is in both partitions: the first job of the queue has precedence. In the cycle at 30
     # it is planned on nodes 0 and 1, so that nodes 2 and 3 are left.
     assert starts(jobs, rules(cluster=shared)) == [0, 600, 30]
@@ -73,13 +73,13 @@ def test_jobs_share_the_cpus_of_a_node():
     site = rules(cluster=shared_nodes((2, 4, 1)))
     jobs = in_queue(1, (0, 3, 600, 600), (1, 3, 600, 600), (2, 2, 600, 600), (3, 1, 600, 600))
     # The third takes the CPUs that are left on two nodes; then none is free.
-    assert starts(jobs, site) == [0, 1, 2, 600]
+    assert starts(jobs, site) == [0, 3, 3, 600]
 
 
 def test_a_job_takes_the_node_with_the_fewest_cpus_that_are_enough():
     site = rules(cluster=shared_nodes((1, 8, 1), (1, 4, 1)))
     jobs = in_queue(1, (0, 4, 600, 600), (1, 8, 600, 600))
-    assert starts(jobs, site) == [0, 1]  # on the small node, so that the large one is left whole
+    assert starts(jobs, site) == [0, 3]  # on the small node, so that the large one is left whole
 
 
 def test_nodes_of_lower_weight_are_taken_first():
@@ -88,7 +88,7 @@ def test_nodes_of_lower_weight_are_taken_first():
         SlurmPartition(name="1", ranges=((0, 2),)),
         SlurmPartition(name="2", ranges=((1, 2),)),  # the small node alone
     )
-    for weight, start in ((1, 600), (5, 1)):
+    for weight, start in ((1, 600), (5, 3)):
         groups = ((1, 8, 1), (1, 4, weight))
         site = rules(cluster=SlurmCluster(groups=groups, partitions=partitions))
         assert starts(jobs, site) == [0, start]
@@ -124,9 +124,9 @@ def test_age_counts_until_its_maximum():
     jobs = [
         (0, 2, 1200, 1200, 1, 1, 1),
         (1, 1, 600, 600, 1, 1, 1),  # waits for 599 s at the computation at 600
-        (590, 2, 600, 600, 1, 1, 1),  # waits for 10 s, and is larger by a quarter of 1000
+        (590, 2, 600, 600, 1, 1, 1),  # waits for 10 s, and is larger by half of 500
     ]
-    weights = {**MULTIFACTOR, "priority_weight_job_size": 1000, "priority_weight_age": 1000}
+    weights = {**MULTIFACTOR, "priority_weight_job_size": 500, "priority_weight_age": 1000}
     assert starts(jobs, rules(**weights, priority_max_age=600)) == [0, 1200, 1800]
     assert starts(jobs, rules(**weights, priority_max_age=60)) == [0, 1800, 1200]
 
@@ -187,9 +187,9 @@ def test_limits_hold_jobs_of_users_and_accounts_back_and_nobody_else():
         (1, 1, 600, 600, 1, 1, 1),
         (2, 1, 600, 600, 2, 1, 1),
     ]
-    assert starts(jobs, rules()) == [0, 1, 600]
-    assert starts(jobs, rules(max_jobs_per_user=1)) == [0, 600, 2]
-    assert starts(jobs, rules(max_cpus_per_user=1)) == [0, 600, 2]
+    assert starts(jobs, rules()) == [0, 3, 600]
+    assert starts(jobs, rules(max_jobs_per_user=1)) == [0, 600, 3]
+    assert starts(jobs, rules(max_cpus_per_user=1)) == [0, 600, 3]
     assert starts(jobs, rules(max_jobs_per_account=1)) == [0, 600, 1200]
     assert starts(jobs, rules(max_cpus_per_account=1)) == [0, 600, 1200]
 
@@ -257,3 +257,10 @@ def test_cycles_may_be_skipped_on_any_cluster(jobs, fair, most):
     skipping = starts(jobs, rules(**site))
     assert skipping == starts(jobs, rules(**site, skips_cycles=False))
     assert all(start >= job[0] for start, job in zip(skipping, jobs, strict=True))
+
+
+def test_jobs_of_one_second_start_by_priority_not_by_submission():
+    both = cluster(("1", (0, 4), 1), ("2", (0, 4), 10))
+    site = rules(cluster=both, **MULTIFACTOR, priority_weight_partition=1000)
+    jobs = [*in_queue(1, (5, 3, 600, 600)), *in_queue(2, (5, 3, 60, 60))]
+    assert starts(jobs, site) == [65, 5]

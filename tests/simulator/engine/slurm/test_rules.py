@@ -222,9 +222,10 @@ def test_before_24_11_ends_of_plans_are_rounded_down():
     assert starts(jobs, 5, release=2205) == [0, 0, 3600, 30, 60, 120]
 
 
-def test_deferred_jobs_start_when_the_main_scheduler_looks():
-    assert starts([(5, 1, 60, 60)], 1, defer=True) == [6]
-    assert starts([(5, 1, 60, 60)], 1, defer=True, batch_sched_delay=9) == [9]
+def test_the_main_scheduler_looks_at_a_submission_some_seconds_after_its_last_look():
+    jobs = [(5, 1, 60, 60), (6, 1, 60, 60), (20, 1, 60, 60)]
+    assert starts(jobs, 3) == [5, 8, 20]
+    assert starts(jobs, 3, batch_sched_delay=9) == [9, 9, 20]
 
 
 def test_an_event_lets_the_main_scheduler_look_at_the_first_jobs_only():
