@@ -26,7 +26,7 @@ import time
 import pbs
 
 DEFAULTS = {
-    "mode": "observe",  # off, observe, soft, default-limit
+    "mode": "observe",  # off, observe, order, soft, default-limit
     "host": "127.0.0.1",  # an address, never a name: looking one up has no time limit
     "port": 8580,
     "token_file": "/etc/walltimed/filter-token",  # of scope predict; without it no token is sent
@@ -42,6 +42,7 @@ DEFAULTS = {
 }
 SHORTEST_LIMIT = 60  # seconds
 MARK = "walltimed_prediction"  # a custom string resource, where the site has defined it
+LENGTH_RESOURCE = "walltimed_length"  # likewise, whole seconds; job_sort_formula orders by it
 PAUSE = "walltimed_silent_until"
 AGENT = "User-Agent: walltimed_hook.py/0.2.0 (%s)"  # release and mode, for `walltimed doctor`
 LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192  # bytes
@@ -269,6 +270,14 @@ def log(level, message):
         pbs.logmsg(level, f"walltimed: {message}")
 
 
+def set_length(job, length):
+    """Store the predicted length, by which the scheduler's formula orders the queue."""
+    try:
+        job.Resource_List[LENGTH_RESOURCE] = length
+    except Exception:  # the site has not defined the resource
+        pbs.logmsg(pbs.LOG_DEBUG, f"walltimed: no resource named {LENGTH_RESOURCE}")
+
+
 def is_prediction_id(value):
     """Return whether a value has the form of a prediction id."""
     return isinstance(value, str) and PREDICTION_ID.fullmatch(value) is not None
@@ -287,6 +296,8 @@ def apply(job, answer, submission, config):
     if limit:
         job.Resource_List["walltime"] = pbs.duration(limit)
     soft = math.ceil(max(predicted, config["soft_floor_seconds"]))
+    if config["mode"] in {"order", "soft", "default-limit"}:
+        set_length(job, min(soft, int(limit or walltime)))
     if config["mode"] in {"soft", "default-limit"} and soft < (limit or walltime):
         job.Resource_List["soft_walltime"] = pbs.duration(soft)
 

@@ -254,7 +254,7 @@ def disconnect_pbs(
 ) -> None:
     """Delete the hook, end the follower, and remove files and tokens.
 
-    The resource walltimed_prediction stays: jobs may have it.
+    The resources walltimed_prediction and walltimed_length stay: jobs may have them.
 
     For example:
 

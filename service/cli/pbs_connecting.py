@@ -17,7 +17,7 @@ FOLLOWER_OPTIONS = Path("/etc/walltimed/pbs")
 CONFIG = Path("/etc/walltimed/pbs-hook.json")
 FOLLOWER = "walltimed-pbs"
 HOOK = "walltimed_hook.py"
-MODES = ("off", "observe", "soft", "default-limit")
+MODES = ("off", "observe", "order", "soft", "default-limit")
 LOG_GROUP = "pbsacct"
 SECONDS = 60.0
 IMPORT_CONFIG = f"import hook walltimed application/x-config default {CONFIG}"
@@ -52,13 +52,14 @@ def packaged_config() -> Path:
 
 
 def hook_commands() -> str:
-    """Return the commands of qmgr that make hook and resource, or renew the hook.
+    """Return the commands of qmgr that make hook and resources, or renew the hook.
 
-    What exists is not made: disconnecting leaves the resource.
+    What exists is not made: disconnecting leaves the resources.
     """
     commands = script("pbs/walltimed.qmgr")
     lines = read(commands).splitlines()
-    for each in ("hook walltimed", "resource walltimed_prediction"):
+    existing = ("hook walltimed", "resource walltimed_prediction", "resource walltimed_length")
+    for each in existing:
         if each.capitalize() in qmgr(f"list {each}\n", check=False):
             lines = [line for line in lines if not line.startswith(f"create {each}")]
     return re.sub(r"/usr/share/walltimed/pbs", str(commands.parent), "\n".join(lines)) + "\n"

@@ -117,10 +117,17 @@ def backtest(
             "--profile",
             "--adjust",
             autocompletion=one_of(ADJUSTMENTS),
-            help="Where predictions act: order-and-time-min: on the order of the queue, within "
-            "bounds, and as TimeMin or soft_walltime (default of slurm and pbs); order: on the "
-            "order alone; regular: on plans alone (default of easy); selective; guarded; "
-            "guarded-kept.",
+            help="Where predictions act: order: on the order of the queue, within bounds (default "
+            "of slurm and pbs); order-and-time-min: also as TimeMin or soft_walltime; regular: on "
+            "plans alone (default of easy); selective; guarded; guarded-kept.",
+        ),
+    ] = None,
+    site_factor: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Largest SiteFactor beside Slurm's other factors; default: what a day of age "
+            "adds to a priority.",
         ),
     ] = None,
     method: Annotated[
@@ -193,7 +200,7 @@ def backtest(
     profile = profile or (HANDED_OVER if scheduler in TWINS else "regular")
     site = site_of(
         log,
-        rules_of(scheduler, profile, order, twin),
+        rules_of(scheduler, profile, order, twin, site_factor),
         processors=processors or twin.processors,
         cores_per_node=cores_per_node,
         partitions=partitions,
@@ -250,7 +257,13 @@ def check_rules(scheduler: str | None, profile: str | None, order: str) -> None:
     rules_of(scheduler or "easy", profile or "regular", order)
 
 
-def rules_of(scheduler: str, profile: str, order: str, twin: SiteOfTwin | None = None) -> Rules:
+def rules_of(
+    scheduler: str,
+    profile: str,
+    order: str,
+    twin: SiteOfTwin | None = None,
+    site_factor: int | None = None,
+) -> Rules:
     """Return the rules of the three columns.
 
     Raises:
@@ -260,8 +273,10 @@ def rules_of(scheduler: str, profile: str, order: str, twin: SiteOfTwin | None =
 
     site: dict[str, Any] = {"policy": scheduler, **(twin.rules if twin else {})}
     orders = {} if profile in HAND_OVERS else {"order": order}
+    today = Semantics(order=order, **site)
+    site["site_factor"] = site_factor
     return Rules(
-        semantics=Semantics(order=order, **site),
+        semantics=today,
         by_request=Semantics.adjusted("order", **site),
         handed_over=Semantics.adjusted(profile, **orders, **site),
     )

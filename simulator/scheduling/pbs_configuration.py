@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from simulator.engine.pbs.pbs_state import MOST_PLANS
-from simulator.scheduling.pbs_formula import SOFT_WALLTIME, WAIT, FormulaError, compiled_formula
+from simulator.scheduling.pbs_formula import (
+    LENGTH,
+    SOFT_WALLTIME,
+    WAIT,
+    FormulaError,
+    compiled_formula,
+)
 from simulator.scheduling.pbs_rules import PbsLimit, PbsQueue, PbsRules, PbsRulesError
 from simulator.scheduling.slurm_configuration import ranges_of, texts_by_kind
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition
@@ -252,7 +258,7 @@ _OLD_LIMITS: Mapping[str, tuple[Any, Any]] = {
 }
 """Limits whose value is a number, and whom and what they count."""
 
-_LENGTHS = {"walltime", "ncpus", "nodect", "queue_priority", SOFT_WALLTIME, WAIT}
+_LENGTHS = {"walltime", "ncpus", "nodect", "queue_priority", SOFT_WALLTIME, LENGTH, WAIT}
 """Variables of a formula whose values a log has."""
 
 

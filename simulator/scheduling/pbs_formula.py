@@ -11,12 +11,12 @@ from simulator.engine.pbs.pbs_state import DEEPEST
 LONGEST_FORMULA = 4096
 """Characters."""
 
-SOFT_WALLTIME, WAIT = "soft_walltime", "eligible_time"
+SOFT_WALLTIME, LENGTH, WAIT = "soft_walltime", "walltimed_length", "eligible_time"
 """Variables whose values are known during the simulation only."""
 
 
 AGED_FORMULA = (
-    f"eligible_time - min({LENGTH_FACTOR} * (soft_walltime or walltime), {MOST_PRECEDENCE})"
+    f"eligible_time - min({LENGTH_FACTOR} * (walltimed_length or walltime), {MOST_PRECEDENCE})"
 )
 """The order ``sjf-aging`` as a site sets it, with ``eligible_time_enable``."""
 
@@ -122,6 +122,8 @@ def _folded(arguments: list[ast.expr], code: int) -> Iterator[Operation]:
 def _variable(name: str) -> Operation:
     if name == SOFT_WALLTIME:
         return Operation(formula.SOFT_WALLTIME)
+    if name == LENGTH:
+        return Operation(formula.LENGTH)
     if name == WAIT:
         return Operation(formula.WAIT)
     return Operation(formula.COLUMN, variable=name)

@@ -61,8 +61,8 @@ HAND_OVERS: Mapping[str, Mapping[str, Any]] = {
 }
 """Profiles in which estimates order the queue; with TimeMin they also act as in "regular"."""
 
-HANDED_OVER = "order-and-time-min"
-"""Profile of ``job_submit.lua`` and the PBS hook in mode soft, and of a backtest by a twin."""
+HANDED_OVER = "order"
+"""Profile of ``job_submit.lua`` and the PBS hook in mode order, and of a backtest by a twin."""
 
 
 class SemanticsError(ValueError):
@@ -290,7 +290,7 @@ class Semantics:
 
     def _as_formula(self) -> str:
         """Return the formula that a site sets for the order of a twin of PBS, if there is one."""
-        is_formula = self.order == "sjf-aging" and self.estimated_order and self._acts
+        is_formula = self.order == "sjf-aging" and self.estimated_order
         return f"; job_sort_formula = {AGED_FORMULA}" if is_formula else ""
 
     @property

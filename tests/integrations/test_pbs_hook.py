@@ -6,6 +6,7 @@ Events that a real OpenPBS 23.06.06 handed to the hook are played again.
 import re
 import sys
 import time
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -116,9 +117,12 @@ def test_names_that_are_missing_are_not_told_and_long_ones_are_cut(tmp_path):
     assert named["project"] == "silica"
 
 
-@pytest.mark.parametrize(("mode", "soft"), [("observe", None), ("soft", 422)])
-def test_observe_sets_the_mark_alone_and_soft_the_soft_walltime_too(tmp_path, mode, soft):
+@pytest.mark.parametrize(
+    ("mode", "length", "soft"), [("observe", None, None), ("order", 422, None), ("soft", 422, 422)]
+)
+def test_observe_sets_the_mark_alone_order_the_length_and_soft_both(tmp_path, mode, length, soft):
     run = answered(tmp_path, prediction(), mode=mode)
+    assert run.resources["walltimed_length"] == length
     assert run.resources["soft_walltime"] == soft
     assert run.resources["walltimed_prediction"] == "0b7c-42"
     assert run.resources["walltime"] == 3600
@@ -129,7 +133,7 @@ def test_a_site_without_the_resource_for_the_mark_gets_its_soft_walltime(tmp_pat
     assert run.resources["soft_walltime"] == 422
     assert run.warnings == []
     assert [message for _, message in run.log] == [
-        "walltimed: no resource named walltimed_prediction"
+        f"walltimed: no resource named walltimed_{name}" for name in ("prediction", "length")
     ]
 
 
@@ -468,6 +472,7 @@ def test_events_of_a_real_server_come_out_as_they_did(tmp_path, files, predicted
     set_then = before | set_in(lines_of(out))
     if replaced := before.get("walltimed_prediction"):
         set_then["walltimed_prediction"] += f".{replaced}"  # which that release did not note down
+    set_then["walltimed_length"] = str(ceil(predicted))  # nor this
     assert resources_of(event) == set_then
 
 

@@ -13,6 +13,8 @@ ALARM = 10
 """Seconds, where a site has 2: on a busy machine nothing but a hook that waits takes so long."""
 
 RESOURCES = ("walltime", "soft_walltime", "min_walltime", "max_walltime", "ncpus", "mem", "select")
+OURS = ["walltimed_prediction", "walltimed_length"]
+"""Resources of the hook, where a site has defined them."""
 
 
 class Duration(int):
@@ -34,7 +36,7 @@ class Resources(dict):
     """``Resource_List``: None for what was not asked for, an error for what does not exist."""
 
     def __init__(self, *, is_marked: bool, **wanted):
-        super().__init__(dict.fromkeys([*RESOURCES, *["walltimed_prediction"] * is_marked]))
+        super().__init__(dict.fromkeys([*RESOURCES, *OURS * is_marked]))
         self.update(wanted)
 
     def __setitem__(self, name, value):

@@ -10,10 +10,10 @@ BY_ESTIMATE, BY_WALLTIME = 1, 2
 """The lengths by which the queue is ordered; 0: by submission or formula."""
 
 (
-    CONSTANT, COLUMN, SOFT_WALLTIME, WAIT, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, POWER,
-    OR, LEAST, MOST, NEGATIVE, ABSOLUTE, ROOT, LOGARITHM, EXPONENTIAL,
-) = range(18)  # fmt: skip
-"""Operations of a formula; the first four push a number, the next nine take two."""
+    CONSTANT, COLUMN, SOFT_WALLTIME, LENGTH, WAIT, ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE,
+    POWER, OR, LEAST, MOST, NEGATIVE, ABSOLUTE, ROOT, LOGARITHM, EXPONENTIAL,
+) = range(19)  # fmt: skip
+"""Operations of a formula; the first five push a number, the next nine take two."""
 
 
 @kernel
@@ -68,11 +68,19 @@ def _key(state: PbsState, number: int) -> float:
     if rules.shortest_first:
         length = job.request
         if rules.shortest_first == BY_ESTIMATE:
-            length = min(length, max(job.estimate, rules.soft_floor))
+            length = _predicted_length(state, number)
         if not rules.length_factor:
             return float(-length)
         return float(-aged_length(job.submit, length, rules.length_factor, rules.most_precedence))
     return _value(state, number) if rules.formula else 0.0
+
+
+@inlined
+def _predicted_length(state: PbsState, number: int) -> int:
+    """Return the ``walltimed_length`` that the hook gives a job."""
+    job = state.cluster.jobs[number]
+    length: int = min(job.request, max(job.estimate, state.rules[0].soft_floor))
+    return length
 
 
 @kernel
@@ -91,6 +99,8 @@ def _value(state: PbsState, number: int) -> float:
                 stack[top] = state.columns[int(state.operands[place]), number]
             elif operation == SOFT_WALLTIME:
                 stack[top] = job.time_min
+            elif operation == LENGTH:
+                stack[top] = _predicted_length(state, number)
             else:
                 stack[top] = state.cluster.clock[0].now - job.submit
         elif operation <= MOST:

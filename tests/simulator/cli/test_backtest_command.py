@@ -237,7 +237,7 @@ def test_logs_of_resource_managers_are_played_by_their_twins(walltimed):
         for file in ("slurm/sacct_24.11.json", "pbs/accounting.txt")
     )
     assert (slurm["scheduler"], pbs["scheduler"]) == ("slurm", "pbs")
-    assert slurm["in_force"]["profile"] == pbs["in_force"]["profile"] == "order-and-time-min"
+    assert slurm["in_force"]["profile"] == pbs["in_force"]["profile"] == "order"
 
 
 SITES = {
@@ -262,3 +262,13 @@ def test_a_sites_configuration_names_its_scheduler_and_its_nodes(page_of, tmp_pa
     page = page_of(tmp_path / "log.swf", f"--{scheduler}-config", tmp_path)
     assert "2 nodes of 4 CPUs; partitions all (2 nodes, tier" in page
     assert f"{scheduler}: starts jobs as" in page
+
+
+@pytest.mark.parametrize(("options", "largest"), [((), "100"), (("--site-factor", 5000), "5,000")])
+def test_an_order_is_a_site_factor_beside_the_sites_own(page_of, tmp_path, options, largest):
+    fair = "PriorityType = priority/multifactor\nPriorityWeightAge = 700\n"
+    for name, text in {**SITES["slurm"], "config": SITES["slurm"]["config"] + fair}.items():
+        (tmp_path / name).write_text(text)
+    write_swf(log_of([(0, 8, 60, 100), (1, 4, 60, 100)], 8), tmp_path / "log.swf")
+    page = page_of(tmp_path / "log.swf", "--slurm-config", tmp_path, *options)
+    assert f"as a SiteFactor of up to {largest}" in page

@@ -98,7 +98,7 @@ def test_the_formula_that_a_site_sets_is_the_order_that_a_backtest_plays(jobs, d
 def test_the_documentation_shows_this_formula():
     page = Path(__file__).parents[4] / "docs" / "pbs.md"
     assert f'job_sort_formula = "{AGED_FORMULA}"' in page.read_text("utf-8")
-    card = Semantics.adjusted("order-and-time-min", policy="pbs").card()
+    card = Semantics.adjusted("order", policy="pbs").card()
     assert card["Order"].endswith(f"job_sort_formula = {AGED_FORMULA}")
 
 
