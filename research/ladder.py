@@ -150,8 +150,8 @@ class Outcome(NamedTuple):
 
     @property
     def is_worse(self) -> bool:
-        """Whether a whole interval is a loss that matters."""
-        return min(self.wait_low, self.slowdown_low) > 0
+        """Whether the whole interval of wait or slowdown is a loss."""
+        return max(self.wait_low, self.slowdown_low) > 0
 
 
 @dataclass(frozen=True, slots=True)

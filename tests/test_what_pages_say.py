@@ -44,18 +44,21 @@ def test_every_page_can_be_reached_from_the_index():
 
 def test_the_first_page_shows_the_waits_that_backtest_printed():
     row = re.compile(
-        r"^\| \[.+?\]\((results/backtest/.+?\.txt)\), ([\d,]+) \| (.+?) \| (.+?) \| (.+?)% "
-        r"\| (.+?) \|$",
+        r"^\| \[.+?\]\((results/backtest/.+?\.txt)\), ([\d,]+) \| (.+?) \| (.+?)% "
+        r"\| (.+?) \| (.+?)% \| (.+?) \|$",
         re.MULTILINE,
     )
     rows = row.findall((ROOT / "README.md").read_text("utf-8"))
     assert len(rows) == len([*(ROOT / "results" / "backtest").glob("*.txt")])
-    for file, jobs, today, predicted, change, verdict in rows:
+    for file, jobs, today, by_request, predicted, change, verdict in rows:
         printed = (ROOT / file).read_text("utf-8")
         assert f"--limit {jobs.replace(',', '')} " in printed.splitlines()[0]
         assert printed.splitlines()[1].lower().startswith(verdict)
         assert re.search(rf"^requested +{today} ", printed, re.MULTILINE), file
-        printed_change = re.escape(change.replace(" to ", ".."))
+        printed_change, printed_by_request = (
+            re.escape(each.replace(" to ", "..")) for each in (change, by_request)
+        )
+        assert re.search(rf"^by-request .+ {printed_by_request}% ", printed, re.MULTILINE), file
         assert re.search(rf"^auto \* +{predicted} +{printed_change}% ", printed, re.MULTILINE), file
 
 
