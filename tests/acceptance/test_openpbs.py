@@ -18,6 +18,7 @@ from transcripts import first_steps
 
 from predictors.jobs import Status
 from service.store import StoreUnavailableError, open_store
+from simulator.scheduling.pbs_formula import AGED_FORMULA
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -165,6 +166,26 @@ def test_the_scheduler_plans_with_the_prediction_and_the_walltime_stays(well):
     ahead = time.mktime(time.strptime(planned)) - time.mktime(time.strptime(started))
     assert ahead < 300, "after half an hour, were there no prediction"
     well.await_runs(first, second)
+
+
+def test_the_formula_of_a_backtest_orders_the_queue_by_the_length_of_mode_order(well):
+    well.await_runs(submitted(well))
+    well.configure(mode="order")
+    well.qmgr("set server eligible_time_enable = true")
+    well.qmgr(f'set server job_sort_formula = "{AGED_FORMULA}"')
+    well.qmgr("set server scheduling = false")
+    try:
+        whole = ("-l", f"select=1:ncpus={os.cpu_count()}", "-l", "walltime=05:00:00")
+        long, short = well.qsub(*whole, script="sleep 2"), well.qsub(*whole, script="sleep 2")
+        assert "soft_walltime" not in well.wanted(short)
+        assert int(well.wanted(short)["walltimed_length"]) < 9000
+        well.run("qalter", "-l", "walltimed_length=9000", long)
+    finally:
+        well.qmgr("set server scheduling = true")
+    well.await_end(long, short)
+    starts = [time.strptime(well.job(job)["stime"]) for job in (short, long)]
+    well.qmgr("unset server job_sort_formula")
+    assert starts[0] < starts[1]
 
 
 def test_a_job_without_a_queue_or_a_walltime_takes_the_defaults_and_is_predicted(well):
