@@ -1,4 +1,4 @@
-"""What should a site hand over to its scheduler? Plays logs to the twins, rung by rung.
+"""Plays logs to the twins of schedulers, by each way to hand predictions over.
 
     .venv/bin/python research/ladder.py LOG... --choice SDSC-SP2 --choice HPC2N -o DIRECTORY
 
@@ -58,7 +58,7 @@ NODES = {"SDSC-DS": 8, "ANL-Intrepid": 256, "ALCF-Theta": 16}
 
 
 class Rung(NamedTuple):
-    """What is handed over.
+    """A way to hand run times over to the scheduler.
 
     Attributes:
         estimates: requests, predictions or exact runtimes.
