@@ -24,10 +24,14 @@ from simulator.engine.policies import POLICIES
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes import simulation
+from simulator.shared_nodes.cluster import Node
 from simulator.shared_nodes.jobs import SharedJob
 from simulator.shared_nodes.pace import ESTIMATORS, ProcessorSharing
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.studies.hanzich.nas import idle_cluster, workload
+
+NOW = 1_700_000_000.0
+"""Unix time of the snapshots that are posted."""
 
 REPEATS = 40
 SHARED_LIMIT = 4.0
@@ -71,45 +75,45 @@ def shared(policy: str) -> dict[str, tuple[float, float]]:
 def body_of(policy: str) -> dict[str, object]:
     """The state as a resource manager sends it."""
     state = state_of(policy)
-    now = 1_700_000_000.0
-
-    def sent(job: SharedJob) -> dict[str, object]:
-        return {
-            "job_id": job.job_id,
-            "submit_time": now - 60,
-            "requested_walltime": 5 * job.execution_time,
-            "requested_processors": job.tasks,
-            "requested_memory": job.memory,
-            "execution_time": job.execution_time,
-            "cpu_share": job.cpu_share,
-        }
-
     return {
-        "now": now,
+        "now": NOW,
         "policy": policy,
         "samples": 0,
-        "machine": {
-            "nodes": [
-                {
-                    "name": f"{node.number}",
-                    "local_tasks": node.load.local_tasks,
-                    "local_cpu": node.local_cpu,
-                    "memory": node.load.memory,
-                    "local_memory": node.without_runs().load.used_memory,
-                }
-                for node in state.cluster.nodes
-            ]
-        },
+        "machine": {"nodes": [node_of(node) for node in state.cluster.nodes]},
         "running": [
             {
-                **sent(run.job),
-                "start_time": now - run.elapsed,
+                **job_of(run.job),
+                "start_time": NOW - run.elapsed,
                 "used_cpu_time": run.cpu_time,
                 "nodes": [f"{number}" for number in run.nodes],
             }
             for run in state.cluster.runs
         ],
-        "waiting": [sent(job) for job in state.queue],
+        "waiting": [job_of(job) for job in state.queue],
+    }
+
+
+def node_of(node: Node) -> dict[str, object]:
+    """A node as a resource manager sends it."""
+    return {
+        "name": f"{node.number}",
+        "local_tasks": node.load.local_tasks,
+        "local_cpu": node.local_cpu,
+        "memory": node.load.memory,
+        "local_memory": node.without_runs().load.used_memory,
+    }
+
+
+def job_of(job: SharedJob) -> dict[str, object]:
+    """A job as a resource manager sends it, a minute after its submission."""
+    return {
+        "job_id": job.job_id,
+        "submit_time": NOW - 60,
+        "requested_walltime": 5 * job.execution_time,
+        "requested_processors": job.tasks,
+        "requested_memory": job.memory,
+        "execution_time": job.execution_time,
+        "cpu_share": job.cpu_share,
     }
 
 

@@ -1,6 +1,6 @@
 """Does tuning pay? Tuned knn beside untuned knn and others, where they underestimate as often."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -190,31 +190,37 @@ def compare(
         UNTUNED: fixed(),
         **{name: others[name] for name in ("requested", *REFERENCES)},
     }
-    curves = [
-        curve(TUNED, "penalty", {p: tuned[p].predicted[scored] for p in penalties}, actual),
-        curve(UNTUNED, "beta", {beta: fixed(beta=beta) for beta in BETAS}, actual),
-        curve(
-            "knn, untuned, by alpha",
-            "alpha",
-            {alpha: fixed(alpha=alpha) for alpha in ALPHAS},
-            actual,
-        ),
-        curve(
-            "percentile",
-            "percentile",
-            {p: others[f"percentile={p}"] for p in PERCENTILES},
-            actual,
-        ),
-    ]
     return TuningComparison(
         jobs=len(actual),
         rounds=len(retuning.rounds(plan)),
         adopted={penalty: tuned[penalty].adopted for penalty in penalties},
         settings=[point_of(name, predicted, actual) for name, predicted in compared.items()],
-        curves=curves,
+        curves=[
+            curve(TUNED, "penalty", {p: tuned[p].predicted[scored] for p in penalties}, actual),
+            *reference_curves(fixed, others, actual),
+        ],
         within={name: shares_within(predicted, actual) for name, predicted in compared.items()},
         running={name: running_error(predicted, actual) for name, predicted in compared.items()},
     )
+
+
+def reference_curves(
+    fixed: Callable[..., Seconds], others: Mapping[str, Seconds], actual: Seconds
+) -> list[Curve]:
+    """Return the curves of the methods that no round tunes.
+
+    Args:
+        fixed: predicts with a knn of these parameters.
+        others: predictions of the other methods.
+        actual: runtimes, in seconds.
+    """
+    by_alpha = {alpha: fixed(alpha=alpha) for alpha in ALPHAS}
+    by_percentile = {each: others[f"percentile={each}"] for each in PERCENTILES}
+    return [
+        curve(UNTUNED, "beta", {beta: fixed(beta=beta) for beta in BETAS}, actual),
+        curve("knn, untuned, by alpha", "alpha", by_alpha, actual),
+        curve("percentile", "percentile", by_percentile, actual),
+    ]
 
 
 def other_methods(runs: Sequence[Completion]) -> dict[str, Seconds]:

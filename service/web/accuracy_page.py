@@ -1,6 +1,6 @@
 """The page Accuracy: errors of each method by day and by kind of job."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import fsum
 from operator import mul
@@ -126,85 +126,120 @@ def sentence(methods: Sequence[MethodScore], in_force: str, days: int) -> str:
 
 def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) -> list[Chart]:
     """Return the charts: error, underestimation, coverage and scored jobs over time."""
-    days = sorted({int(score.label) for score in daily})
-    by_place = {(int(score.label), score.method): score for score in daily}
-    smoothed = smooth(daily)
-    methods = sorted({score.method for score in daily}, key=lambda name: (name == in_force, name))
-    best = [name for name in methods if name in best_methods(daily, in_force)]
-    at = [day * DAY for day in days]
+    scores = ScoresByDay(daily, in_force)
+    days = [day * DAY for day in scores.days]
+    by_day = partial(Chart, x=days, by="day", empty=NOTHING)
+    marked = partial(by_day, marks=marks)
+    return [
+        error_chart(scores, marked),
+        underestimation_chart(scores, marked),
+        coverage_chart(scores, marked),
+        jobs_chart(scores, by_day),
+    ]
 
-    def lines(measure: str, of: Sequence[str]) -> list[ChartLine]:
+
+class ScoresByDay:
+    """The scores of each day, and their means over the week up to each day.
+
+    Args:
+        daily: scores by day and method.
+        in_force: the method that answers.
+
+    Attributes:
+        days: since 1970, ascending.
+        in_force: the method that answers.
+        best: the methods to draw, the one that answers last.
+    """
+
+    def __init__(self, daily: Sequence[MethodScore], in_force: str) -> None:
+        self.days = sorted({int(score.label) for score in daily})
+        self.in_force = in_force
+        self.best = sorted(
+            best_methods(daily, in_force) & {score.method for score in daily},
+            key=lambda name: (name == in_force, name),
+        )
+        self._jobs = {int(score.label): score.jobs for score in daily if score.method == in_force}
+        self._smoothed = smooth(daily)
+
+    def jobs(self) -> list[int | None]:
+        """Return the number of scored jobs of the answering method, for each day."""
+        return [self._jobs.get(day) for day in self.days]
+
+    def weekly(self, method: str, measure: str) -> list[float | None]:
+        """Return the mean of a measure over the week up to each day."""
+        return [self._smoothed.get((day, method, measure)) for day in self.days]
+
+    def lines(self, measure: str, methods: Sequence[str]) -> list[ChartLine]:
+        """Return a line of a measure for each method, in the colour of the method."""
         return [
             ChartLine(
                 label=name,
-                values=[smoothed.get((day, name, measure)) for day in days],
+                values=self.weekly(name, measure),
                 colour=f"method-{name}",
-                heavy=name == in_force,
+                heavy=name == self.in_force,
             )
-            for name in of
+            for name in methods
         ]
 
-    answering = [by_place.get((day, in_force)) for day in days]
-    by_day = partial(Chart, x=at, by="day", empty=NOTHING, marks=marks)
-    return [
-        by_day(
-            name="error",
-            title="Mean error",
-            says="Mean distance between prediction and runtime, of the jobs that ended in the week "
-            f"up to each day, on a logarithmic scale: {in_force}, the {SHOWN_METHODS} best methods "
-            "and the users' requests. Lower is better.",
-            series=lines("mean_absolute_error", best),
-            unit="duration",
-            log=True,
-        ),
-        by_day(
-            name="short",
-            title="Jobs that ran longer than predicted",
-            says="Each of them needs a new estimate while it runs; over the week up to each day. "
-            "Dotted: a round adopted new parameters.",
-            series=lines("underestimation_rate", [name for name in best if name != "requested"]),
-            unit="share",
-            most=1.0,
-        ),
-        by_day(
-            name="coverage",
-            title="Coverage of ranges: nominal and observed",
-            says=f"The share of runtimes that the ranges of {in_force} should hold, and did hold, "
-            "over the week up to each day.",
-            series=[
-                ChartLine(
-                    label="observed",
-                    values=[smoothed.get((day, in_force, "coverage")) for day in days],
-                    colour=f"method-{in_force}",
-                    heavy=True,
-                ),
-                ChartLine(
-                    label="nominal",
-                    values=[smoothed.get((day, in_force, "nominal_coverage")) for day in days],
-                    colour="quiet",
-                    dash="dashed",
-                ),
-            ],
-            unit="share",
-            empty=f"{in_force} gives no ranges; {', '.join(sorted(UNCERTAIN))} do.",
-            most=1.0,
-        ),
-        by_day(
-            name="jobs",
-            title="Jobs scored",
-            says="How many jobs each day's figures rest on.",
-            series=[
-                ChartLine(
-                    label="jobs",
-                    values=[each.jobs if each else None for each in answering],
-                    colour="quiet",
-                    fill=True,
-                )
-            ],
-            unit="count",
-            marks=(),
-        ),
-    ]
+
+def error_chart(scores: ScoresByDay, chart: Callable[..., Chart]) -> Chart:
+    """Return the chart of mean errors of the best methods."""
+    return chart(
+        name="error",
+        title="Mean error",
+        says="Mean distance between prediction and runtime, of the jobs that ended in the week "
+        f"up to each day, on a logarithmic scale: {scores.in_force}, the {SHOWN_METHODS} best "
+        "methods and the users' requests. Lower is better.",
+        series=scores.lines("mean_absolute_error", scores.best),
+        unit="duration",
+        log=True,
+    )
+
+
+def underestimation_chart(scores: ScoresByDay, chart: Callable[..., Chart]) -> Chart:
+    """Return the chart of the shares of jobs that ran longer than predicted."""
+    predicting = [name for name in scores.best if name != "requested"]
+    return chart(
+        name="short",
+        title="Jobs that ran longer than predicted",
+        says="Each of them needs a new estimate while it runs; over the week up to each day. "
+        "Dotted: a round adopted new parameters.",
+        series=scores.lines("underestimation_rate", predicting),
+        unit="share",
+        most=1.0,
+    )
+
+
+def coverage_chart(scores: ScoresByDay, chart: Callable[..., Chart]) -> Chart:
+    """Return the chart of nominal and observed coverage of the answering method's ranges."""
+    method = scores.in_force
+    observed, nominal = (
+        scores.weekly(method, measure) for measure in ("coverage", "nominal_coverage")
+    )
+    return chart(
+        name="coverage",
+        title="Coverage of ranges: nominal and observed",
+        says=f"The share of runtimes that the ranges of {method} should hold, and did hold, "
+        "over the week up to each day.",
+        series=[
+            ChartLine(label="observed", values=observed, colour=f"method-{method}", heavy=True),
+            ChartLine(label="nominal", values=nominal, colour="quiet", dash="dashed"),
+        ],
+        unit="share",
+        empty=f"{method} gives no ranges; {', '.join(sorted(UNCERTAIN))} do.",
+        most=1.0,
+    )
+
+
+def jobs_chart(scores: ScoresByDay, chart: Callable[..., Chart]) -> Chart:
+    """Return the chart of the number of scored jobs."""
+    return chart(
+        name="jobs",
+        title="Jobs scored",
+        says="How many jobs each day's figures rest on.",
+        series=[ChartLine(label="jobs", values=scores.jobs(), colour="quiet", fill=True)],
+        unit="count",
+    )
 
 
 def best_methods(daily: Sequence[MethodScore], in_force: str) -> set[str]:

@@ -53,10 +53,14 @@ from simulator.cli.simulate import SiteOfTwin, site_of_twin
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from simulator.reports.backtest.repetitions import Plays
     from simulator.reports.backtest.site import BacktestSite
+    from simulator.reports.backtest.site_files import SiteFiles
     from simulator.reports.backtest.verdict import Backtest
     from simulator.scheduling.semantics import Semantics
     from simulator.traces.completions import RecordedLog
+    from simulator.traces.partitions import Partition
+    from simulator.traces.trace import Trace
 
 SCHEDULERS = (*TWINS, *POLICIES)
 
@@ -173,31 +177,23 @@ def backtest(
         walltimed backtest sacct.txt --partitions sinfo.json --json
         walltimed backtest log.swf.gz --partitions queues
     """
-    need("matplotlib", for_=output)
-    from simulator.reports.backtest.document import as_document
-    from simulator.reports.backtest.repetitions import play_all
     from simulator.reports.backtest.site_files import SiteFiles, give_back_what_is_dropped
-    from simulator.reports.backtest.verdict import backtest_of, counts_of
+    from simulator.reports.backtest.verdict import backtest_of
     from simulator.scheduling.semantics import HANDED_OVER
-    from simulator.traces.cleaning import NoJobError
     from simulator.traces.files import name_of
 
-    if str(output) == STANDARD_OUTPUT:
-        raise CommandError("Standard output has the verdict: name a file.", ExitCode.USAGE)
-    check_file(output or DEFAULT_PAGE)
+    output = page_of(output)
     check_rules(scheduler, profile, order)
-    if output is None and find_spec("matplotlib"):
-        output = DEFAULT_PAGE
     installation: Installation = context.obj
     in_force = in_force_of(*installation.method_in_force(config))
     methods = methods_of(in_force, method)
     give_back_what_is_dropped()
     log = installation.recorded_log(file, format_, cluster, time_zone, on_error)
     scheduler = scheduler or scheduler_of(log.format, slurm_config, pbs_config)
+    profile = profile or (HANDED_OVER if scheduler in TWINS else "regular")
     twin = site_of_twin(slurm_config, pbs_config, [scheduler], cores_per_node)
     if twin.rules and partitions:
         raise CommandError("The configuration knows the queues: no --partitions.", ExitCode.USAGE)
-    profile = profile or (HANDED_OVER if scheduler in TWINS else "regular")
     site = site_of(
         log,
         rules_of(scheduler, profile, order, twin, site_factor),
@@ -207,34 +203,65 @@ def backtest(
         limit=limit,
     )
     malformed, left_out = len(log.trace.rejects), log.left_out
-    workloads = site.workloads()
-    if not any(map(len, workloads)):
-        removed = {**left_out, **counts_of(workloads, len(site.trace))}
-        raise NoJobError(name_of(file), "simulated", removed)
+    check_jobs(site, left_out, name_of(file))
     with TemporaryDirectory(prefix="walltimed-backtest-") as directory:
         files = SiteFiles.written(site, Path(directory))
-        del log, site, workloads  # a large one takes hundreds of megabytes
-        with progress_bar("plays", quiet=as_json) as progress:
-            task = progress.add_task("", total=(shake + 1) * (len(methods) + 3))
-            plays = play_all(
-                files,
-                methods,
-                shake,
-                processes=processes,
-                progress=lambda done: progress.advance(task, done),
-            )
+        del log, site  # a large one takes hundreds of megabytes
+        plays = play(files, methods, shake, processes, quiet=as_json)
         tested = backtest_of(files.mapped(), plays, in_force, profile=profile, scheduler=scheduler)
         if output:
             from simulator.reports.backtest.backtest_page import write_page
 
             facts = facts_of(tested, malformed, left_out)
             write_page(tested, output, Path(name_of(file)).name, facts)
-    if as_json:
-        print_json(as_document(tested))
-    else:
-        show(tested, output)
+    show(tested, output, as_json=as_json)
     if malformed:
         raise typer.Exit(ExitCode.PARTIAL)
+
+
+def page_of(output: Path | None) -> Path | None:
+    """Return the page to write; None if none is named and there is no matplotlib to draw it.
+
+    Raises:
+        CommandError: the page is standard output, cannot be written, or cannot be drawn.
+    """
+    need("matplotlib", for_=output)
+    if str(output) == STANDARD_OUTPUT:
+        raise CommandError("Standard output has the verdict: name a file.", ExitCode.USAGE)
+    check_file(output or DEFAULT_PAGE)
+    return output or (DEFAULT_PAGE if find_spec("matplotlib") else None)
+
+
+def check_jobs(site: "BacktestSite", left_out: "Mapping[str, int]", name: str) -> None:
+    """Check that a site has jobs to simulate.
+
+    Raises:
+        NoJobError: there are none; the message says why jobs of the log ``name`` were left out.
+    """
+    from simulator.reports.backtest.verdict import counts_of
+    from simulator.traces.cleaning import NoJobError
+
+    workloads = site.workloads()
+    if not any(map(len, workloads)):
+        removed = {**left_out, **counts_of(workloads, len(site.trace))}
+        raise NoJobError(name, "simulated", removed)
+
+
+def play(
+    files: "SiteFiles", methods: "Sequence[str]", shake: int, processes: int | None, *, quiet: bool
+) -> "Plays":
+    """Play the log and its shaken repetitions by all methods, with a progress bar."""
+    from simulator.reports.backtest.repetitions import play_all
+
+    with progress_bar("plays", quiet=quiet) as progress:
+        task = progress.add_task("", total=(shake + 1) * (len(methods) + 3))
+        return play_all(
+            files,
+            methods,
+            shake,
+            processes=processes,
+            progress=lambda done: progress.advance(task, done),
+        )
 
 
 def scheduler_of(format_: str, slurm_config: Path | None, pbs_config: Path | None) -> str:
@@ -335,30 +362,27 @@ def site_of(
         without_unused,
     )
     from simulator.scheduling.workload import first_jobs
-    from simulator.traces.partitions import FROM_LOG, partitions_of_log, read_partitions
 
     queues = {**names_of_queues(log.trace), **log.queues}
-    if partitions == FROM_LOG:
-        found = partitions_of_log(log.trace, queues)
-    else:
-        found = read_partitions(partitions) if partitions else []
+    found = partitions_of(log.trace, queues, partitions)
     size = sum(each.processors for each in found) or processors
     trace = first_jobs(log.trace, limit, processors=size)
-    accounts = log.accounts_of_jobs
-    if found and not (machines_of(trace, queues, found) >= 0).any():
+    machines = machines_of(trace, queues, found)
+    if found and not (machines >= 0).any():
         names = ", ".join(sorted({queues.get(each, str(each)) for each in set(trace.queue)})[:8])
         raise CommandError(
             f"No job is in a partition of {partitions}: they are "
             f"{', '.join(each.name for each in found[:8])}; the log's queues are {names}.",
             ExitCode.USAGE,
         )
+    accounts = log.accounts_of_jobs
     return BacktestSite(
         trace=replace(without_unused(trace), header=with_queues(trace.header, log.queues)),
         **rules._asdict(),
         processors=processors,
         cores_per_node=cores_per_node,
         partitions=found,
-        machine_of_line=machines_of(trace, queues, found),
+        machine_of_line=machines,
         groupings=groupings_of(
             trace,
             users=log.users,
@@ -367,6 +391,17 @@ def site_of(
             accounts_of_jobs=None if accounts is None else accounts[trace.line - 1],
         ),
     )
+
+
+def partitions_of(
+    trace: "Trace", queues: "Mapping[int, str]", source: str | None
+) -> "Sequence[Partition]":
+    """Return the partitions that ``--partitions`` names, by the log itself or by a file."""
+    from simulator.traces.partitions import FROM_LOG, partitions_of_log, read_partitions
+
+    if not source:
+        return []
+    return partitions_of_log(trace, queues) if source == FROM_LOG else read_partitions(source)
 
 
 def with_queues(header: dict[str, str], queues: "Mapping[int, str]") -> dict[str, str]:
@@ -416,8 +451,13 @@ def _size(tested: "Backtest") -> int:
     return workload.processors_of_machine * (workload.cores_per_node or 1)
 
 
-def show(tested: "Backtest", output: Path | None) -> None:
-    """Print the verdict and one line for each method, in 80 columns."""
+def show(tested: "Backtest", output: Path | None, *, as_json: bool) -> None:
+    """Print the verdict: as JSON, or with one line for each method, in 80 columns."""
+    if as_json:
+        from simulator.reports.backtest.document import as_document
+
+        print_json(as_document(tested))
+        return
     from simulator.reports.backtest.report_text import text_of
 
     out.print(escape(text_of(tested)), soft_wrap=True, end="")

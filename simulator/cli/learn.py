@@ -2,11 +2,16 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from simulator.cli.console import check_file, need, out, progress_bar
+
+if TYPE_CHECKING:
+    from predictors.methods.attention_network import Weights
+    from simulator.learning.examples import Examples
+    from simulator.learning.training import Recipe
 
 
 def learn(
@@ -28,12 +33,26 @@ def learn(
     """
     check_file(output)
     need("torch")
-    from simulator.learning.examples import examples_of, read_log, together
-    from simulator.learning.training import Recipe, steps_of
-    from simulator.learning.training import learn as learn_weights
+    from simulator.learning.training import Recipe
     from simulator.traces.files import whole_file
 
     recipe = Recipe(jobs=jobs, passes=passes, seed=seed)
+    examples, origins = draw(traces, recipe)
+    weights, distance = teach(examples, recipe, origins)
+    content = weights.to_bytes()
+    with whole_file(output) as file:
+        file.write_bytes(content)
+    out.print(
+        f"{output}: {len(content):,} bytes, learned from {len(examples):,} jobs of "
+        f"{len(traces)} logs; mean distance from {recipe.teachers} teachers {distance:.4f}",
+        soft_wrap=True,
+    )
+
+
+def draw(traces: list[str], recipe: "Recipe") -> "tuple[Examples, list[dict[str, Any]]]":
+    """Return examples of all logs, and the facts about each log."""
+    from simulator.learning.examples import examples_of, read_log, together
+
     found, origins = [], []
     with progress_bar("jobs") as bar:
         for trace in traces:
@@ -42,13 +61,22 @@ def learn(
             found.append(
                 examples_of(
                     log.runs,
-                    jobs=jobs,
-                    seed=seed,
+                    jobs=recipe.jobs,
+                    seed=recipe.seed,
                     progress=partial(bar.advance, task),
                 )
             )
             origins.append(log.described())
-    examples = together(found)
+    return together(found), origins
+
+
+def teach(
+    examples: "Examples", recipe: "Recipe", origins: "list[dict[str, Any]]"
+) -> "tuple[Weights, float]":
+    """Return the weights, and their mean distance from the teachers in the last pass."""
+    from simulator.learning.training import learn as learn_weights
+    from simulator.learning.training import steps_of
+
     distances: list[float] = []
     with progress_bar("steps") as bar:
         task = bar.add_task("learning", total=steps_of(len(examples), recipe))
@@ -58,13 +86,5 @@ def learn(
             bar.advance(task)
 
         weights = learn_weights(examples, recipe, origin={"logs": origins}, progress=note)
-    content = weights.to_bytes()
-    with whole_file(output) as file:
-        file.write_bytes(content)
     last = distances[-max(1, len(examples) // recipe.batch) :]
-    out.print(
-        f"{output}: {len(content):,} bytes, learned from {len(examples):,} jobs of "
-        f"{len(traces)} logs; mean distance from {recipe.teachers} teachers "
-        f"{sum(last) / len(last):.4f}",
-        soft_wrap=True,
-    )
+    return weights, sum(last) / len(last)

@@ -190,12 +190,7 @@ def simulate(
     """
     need("matplotlib", for_=report)
     from simulator.reports.comparison import Shaking
-    from simulator.scheduling.estimates import FILE, predictions_of
-    from simulator.scheduling.schedule_file import write_csv, write_result
-    from simulator.scheduling.workload import first_jobs, prepare, with_requests
-    from simulator.traces.cleaning import NoJobError
     from simulator.traces.files import name_of
-    from simulator.traces.swf import read_swf
 
     check_alone(output, "the schedule", as_json=as_json)
     check_file(output)
@@ -216,7 +211,6 @@ def simulate(
         "estimated_running": acts(estimated_running),
         **site.rules,
     }
-    processors = processors or site.processors
     combinations = Combinations(
         semantics=semantics_of(policy or ["easy"], adjust, rules),
         estimates=estimates or ["requested"],
@@ -226,25 +220,54 @@ def simulate(
     )
     if output and (len(combinations) > 1 or shake):
         raise CommandError("--output takes one policy and one source of estimates.", ExitCode.USAGE)
-    log = read_swf(trace, on_error=on_error.of_reader)
-    log = first_jobs(log, limit, processors=processors)
+    log, workload = jobs_of(
+        trace,
+        on_error=on_error,
+        limit=limit,
+        processors=processors or site.processors,
+        cores_per_node=cores_per_node,
+        requests=requests,
+        overrun=overrun,
+    )
+    tell_unpredicted(requests, estimates or (), workload)
+    shaking = Shaking(shake, repeat or REPETITIONS) if shake else None
+    outcomes = combinations.play(log, workload, shaking, quiet=as_json)
+    result = SimulationResult(
+        name=name_of(trace), workload=workload, outcomes=outcomes, rejected=log.rejects
+    )
+    if output:
+        result.write_schedule(output)
+    conclude(result, report=report, wide=wide, as_json=as_json, is_piped=output == STANDARD_OUTPUT)
+
+
+def jobs_of(
+    file: str,
+    *,
+    on_error: OnError,
+    limit: int | None,
+    processors: int | None,
+    cores_per_node: int | None,
+    requests: str | None,
+    overrun: str,
+) -> "tuple[Trace, Workload]":
+    """Return the log and its jobs as the scheduler receives them.
+
+    Raises:
+        NoJobError: there is no job to simulate.
+    """
+    from simulator.scheduling.estimates import predictions_of
+    from simulator.scheduling.workload import first_jobs, prepare, with_requests
+    from simulator.traces.cleaning import NoJobError
+    from simulator.traces.files import name_of
+    from simulator.traces.swf import read_swf
+
+    log = first_jobs(read_swf(file, on_error=on_error.of_reader), limit, processors=processors)
     if requests:
         log = with_requests(log, predictions_of(requests))
     workload = prepare(log, processors=processors, cores_per_node=cores_per_node, overrun=overrun)
     if not len(workload):
-        raise NoJobError(name_of(trace), "simulated", workload.counts)
-    files = [each.removeprefix(FILE) for each in estimates or () if each.startswith(FILE)]
-    for each in (*([requests] if requests else []), *files):
-        tell_unpredicted(each, workload)
-    shaking = Shaking(shake, repeat or REPETITIONS) if shake else None
-    outcomes = combinations.play(log, workload, shaking, quiet=as_json)
-    if output:
-        write = write_csv if ".csv" in Path(output).suffixes else write_result
-        write(outcomes[0].schedule, output)
-    result = SimulationResult(
-        name=name_of(trace), workload=workload, outcomes=outcomes, rejected=log.rejects
-    )
-    conclude(result, report=report, wide=wide, as_json=as_json, is_piped=output == STANDARD_OUTPUT)
+        raise NoJobError(name_of(file), "simulated", workload.counts)
+    return log, workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,6 +320,13 @@ class SimulationResult:
             "simulations": [each.as_record() for each in self.outcomes],
         }
 
+    def write_schedule(self, file: str) -> None:
+        """Write the schedule of the only outcome as SWF, or as CSV if the name says so."""
+        from simulator.scheduling.schedule_file import write_csv, write_result
+
+        write = write_csv if ".csv" in Path(file).suffixes else write_result
+        write(self.outcomes[0].schedule, file)
+
     def write(self, directory: Path) -> None:
         """Write the page with its pictures and data."""
         from simulator.reports.schedule_report import write_report  # loads matplotlib
@@ -304,19 +334,21 @@ class SimulationResult:
         write_report(directory, f"Simulation of {self.name}", self.facts, self.outcomes)
 
 
-def tell_unpredicted(text: str, workload: "Workload") -> None:
-    """Say how many jobs a file of predictions does not know: it may be of another log."""
-    from simulator.scheduling.estimates import predictions_of
+def tell_unpredicted(requests: str | None, estimates: Sequence[str], workload: "Workload") -> None:
+    """Say how many jobs each file of predictions does not know: it may be of another log."""
+    from simulator.scheduling.estimates import FILE, predictions_of
 
-    known = predictions_of(text)
-    missing = sum(job not in known for job in workload.trace.job.tolist())
-    if missing:
-        err.print(
-            f"{text} has no prediction of {missing:,} of {len(workload):,} jobs; their "
-            "requests are taken.",
-            soft_wrap=True,
-            markup=False,
-        )
+    files = [each.removeprefix(FILE) for each in estimates if each.startswith(FILE)]
+    for file in [requests, *files] if requests else files:
+        known = predictions_of(file)
+        unknown = sum(job not in known for job in workload.trace.job.tolist())
+        if unknown:
+            err.print(
+                f"{file} has no prediction of {unknown:,} of {len(workload):,} jobs; their "
+                "requests are taken.",
+                soft_wrap=True,
+                markup=False,
+            )
 
 
 def refuse_idle(
