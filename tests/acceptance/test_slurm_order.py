@@ -37,21 +37,16 @@ JOB |= {"requested_walltime": REQUEST}
 def busy():
     """A site whose processors are all taken, so that jobs wait."""
     with SlurmSite(mode="order", pause_seconds=1, slurm_settings=BY_AGE) as site:
-        blocker = site.slurm.sbatch("-t", "5", "-N2", "-n16", script="sleep 100")
+        blocker = site.slurm.sbatch("-t", "60", "-N2", "-n16", script="sleep 1000")
         eventually(lambda: site.slurm.job(blocker)["JobState"] == "RUNNING", seconds=30)
         yield site
 
 
-def learn(site, runtime):
-    """Let the user's last five jobs have run for so long, which max-usage predicts."""
-    now = time.time()
+def learn(site, runtime, *, ago):
+    """Let five jobs of the user, which max-usage looks at, have run for so long."""
+    end = time.time() - ago
     runs = [
-        {
-            **JOB,
-            "job_id": f"{runtime}-{step}",
-            "runtime": runtime,
-            "end_time": now - 0.5 + step / 10,
-        }
+        {**JOB, "job_id": f"{runtime}-{step}", "runtime": runtime, "end_time": end + step}
         for step in range(5)
     ]
     site.client.post("/v1/completions", json={"completions": runs}).raise_for_status()
@@ -94,8 +89,8 @@ def update(site, *options):
 
 def test_filter_updater_and_backtest_have_one_number_and_there_is_a_way_back(busy):
     factors = {}
-    for runtime in (30, 2000, 10_000, REQUEST):
-        learn(busy, runtime)
+    for ago, runtime in ((500, 30), (400, 2000), (300, 10_000), (200, REQUEST)):
+        learn(busy, runtime, ago=ago)
         job = eventually(lambda: submitted(busy), seconds=30)
         factors[job] = factor_of(busy, job)
         assert factors[job] == played_factor(predicted(busy))
@@ -105,7 +100,7 @@ def test_filter_updater_and_backtest_have_one_number_and_there_is_a_way_back(bus
     priorities = [int(busy.slurm.job(job)["Priority"]) for job in factors]
     assert priorities == sorted(priorities, reverse=True)
 
-    learn(busy, 5000)
+    learn(busy, 5000, ago=100)
     assert "4 updated, 0 refused" in update(busy, "--mode", "off", "--order", "sjf-aging", "--once")
     assert {factor_of(busy, job) for job in factors} == {played_factor(predicted(busy))}
     assert "4 updated, 0 refused" in update(busy, "--reset")
