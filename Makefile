@@ -20,7 +20,7 @@ LARGE := llvmlite|numba|numpy|psycopg-binary|scikit-learn|scipy
 these = awk -v large='^($(LARGE))==' '/^[a-z]/ {wanted = $(1)($$0 ~ large)} wanted' requirements/runtime.txt
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
-.PHONY: demo test test-long tests coverage mutants papers format lint types imports check docs lock \
+.PHONY: demo test test-long tests mutants papers format lint types imports check docs lock \
 	slurm slurm-accounts slurm-root slurm-play twin-likeness openpbs chromium screenshots release clean
 
 # What the demo needs, and no more. Bytecode is written at the first import of a module. What
@@ -66,12 +66,7 @@ mutants: .venv/ready
 	$(BIN)/python tests/mutants/run.py --count $(MUTANTS)
 
 tests: .venv/ready
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(COVERAGE) $(LONG)
-
-# The lines and branches that the tests run; tracing makes Python several times slower.
-coverage: .venv/ready
-	$(BIN)/walltimed warm-up
-	$(MAKE) tests COVERAGE="--cov --cov-report=term"
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(LONG)
 
 PACKAGES := predictors simulator service migrations
 
