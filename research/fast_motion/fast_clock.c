@@ -2,13 +2,16 @@
  *
  * Faked: CLOCK_REALTIME, _COARSE and TAI, time, gettimeofday, sleeps, pthread_cond_timedwait,
  * sem_timedwait, timers. Real: CLOCK_MONOTONIC, poll, select, epoll, so that time-outs of sockets
- * are real ones. Waits are cut into pieces of FAST_CLOCK_PIECE real seconds, because the speed may
- * change while a program waits. Waits for a signal take FAST_CLOCK_SHORTEST real seconds at least. */
+ * are real ones; but with FAST_CLOCK_EPOLL set epoll_pwait is faked, in which daemons of PBS wait
+ * for their next task. Waits are cut into pieces of FAST_CLOCK_PIECE real seconds, because the speed
+ * may change while a program waits. Waits for a signal take FAST_CLOCK_SHORTEST real seconds at
+ * least. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/epoll.h>
 #include <sys/time.h>
 
 #include "fast_clock.h"
@@ -18,10 +21,12 @@
 static struct fast_clock *shared;
 static struct fast_clock plain = {0, 0, 0, 1, 1e18}; /* without FAST_CLOCK: the real time */
 static double piece = 0.02, shortest = SHORTEST;
+static int fakes_epoll;
 static int (*real_gettime)(clockid_t, struct timespec *);
 static int (*real_sleep)(clockid_t, int, const struct timespec *, struct timespec *);
 static int (*real_cond_wait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
 static int (*real_sem_wait)(sem_t *, const struct timespec *);
+static int (*real_epoll_pwait)(int, struct epoll_event *, int, int, const sigset_t *);
 static int (*real_timer_create)(clockid_t, struct sigevent *, timer_t *);
 static int (*real_timer_set)(timer_t, int, const struct itimerspec *, struct itimerspec *);
 
@@ -33,12 +38,14 @@ static void __attribute__((constructor)) begin(void) {
     real_cond_wait = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
     if (!real_cond_wait) real_cond_wait = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
     real_sem_wait = dlsym(RTLD_NEXT, "sem_timedwait");
+    real_epoll_pwait = dlsym(RTLD_NEXT, "epoll_pwait");
     real_timer_create = dlsym(RTLD_NEXT, "timer_create");
     real_timer_set = dlsym(RTLD_NEXT, "timer_settime");
     const char *given = getenv("FAST_CLOCK_PIECE");
     if (given) piece = atof(given);
     given = getenv("FAST_CLOCK_SHORTEST");
     if (given) shortest = atof(given);
+    fakes_epoll = getenv("FAST_CLOCK_EPOLL") != NULL;
     struct fast_clock *found = map_fast_clock();
     if (!found) { /* both clocks go at one speed */
         struct timespec wall, monotonic;
@@ -157,6 +164,17 @@ int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict tim
         struct timespec real = end_of_wait(until);
         if (!real_sem_wait(semaphore, &real)) return 0;
         if (errno != ETIMEDOUT || now() >= until) return -1;
+    }
+}
+
+int epoll_pwait(int file, struct epoll_event *events, int most, int timeout, const sigset_t *mask) {
+    if (!shared) begin();
+    if (timeout <= 0 || !fakes_epoll) return real_epoll_pwait(file, events, most, timeout, mask);
+    double until = now() + timeout * 1e-3;
+    for (;;) {
+        double wait = next_wait(until);
+        int found = real_epoll_pwait(file, events, most, (int)(wait * 1e3 + 0.999), mask);
+        if (found || wait == 0) return found;
     }
 }
 

@@ -1,6 +1,7 @@
 """Keeps the clock that all programs of a play share, and compiles what makes them live by it."""
 
 import mmap
+import os
 import shutil
 import struct
 import subprocess
@@ -95,3 +96,21 @@ class FastClock:
         )  # fmt: skip
         self._page[_CHANGES.size :] = after[_CHANGES.size :]
         _CHANGES.pack_into(self._page, 0, self._changes)
+
+
+def open_reports(clock: FastClock) -> int:
+    """Make the pipe into which jobs write their ends; return its descriptor."""
+    pipe = Path(f"{clock.file}.pipe")
+    os.mkfifo(pipe)
+    pipe.chmod(0o666)  # jobs of PBS are not root's
+    return os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+
+
+def read_reports(pipe: int) -> list[tuple[str, str]]:
+    """Return the lines that jobs have written since the last call: an id, an end or ``?``."""
+    try:
+        text = os.read(pipe, 1 << 16).decode()
+    except BlockingIOError:
+        return []
+    words = (line.partition(" ") for line in text.splitlines())
+    return [(job, end) for job, _, end in words]

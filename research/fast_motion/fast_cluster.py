@@ -4,17 +4,19 @@ import contextlib
 import ctypes
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from fast_clock import FastClock, compile_into
+from fast_clock import FastClock, compile_into, open_reports, read_reports
 from played_conf import PlayedConf
 
 START = 1_800_000_000.0
@@ -72,6 +74,50 @@ def mount_into(root: Path) -> None:
         subprocess.run(["/usr/bin/mount", *words], check=True)
 
 
+def unix_of(text: str) -> float:
+    """Return Unix seconds of a time that Slurm prints in UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+class SlurmRecords:
+    """Starts and ends in the logs that slurmctld writes into a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._log = directory / "slurmctld.log"
+        self._completions = directory / "jobcomp.txt"
+        self._read = self._size = self._ends = 0
+        self._tested = ""
+
+    def starts(self) -> Iterator[str]:
+        """Yield the ids of the jobs that were started since the last call."""
+        for line in self._new_lines():
+            if found := re.search(r"(?:Allocate|Started) JobId=(\d+)", line):
+                yield found[1]
+            elif "Jobs backfilled since boot" in line and self._tested:
+                yield self._tested
+            elif found := re.search(r"backfill: .*JobId=(\d+)", line):
+                self._tested = found[1]
+
+    def _new_lines(self) -> Sequence[str]:
+        """Return the lines that slurmctld has written since the last call."""
+        if not self._log.exists() or self._log.stat().st_size == self._read:
+            return []
+        with self._log.open("rb") as file:
+            file.seek(self._read)
+            text = file.read()
+        whole = text.rfind(b"\n") + 1
+        self._read += whole
+        return text[:whole].decode("utf-8", "replace").splitlines()
+
+    def ends(self) -> int:
+        """Return the number of jobs whose end is recorded."""
+        file = self._completions
+        if file.exists() and (size := file.stat().st_size) != self._size:
+            self._size = size
+            self._ends = file.read_bytes().count(b"\n")
+        return self._ends
+
+
 class FastCluster:
     """A running cluster; use it in a ``with`` block.
 
@@ -82,6 +128,7 @@ class FastCluster:
     Attributes:
         directory: everything of this cluster; it is deleted at the end.
         clock: the clock of the play.
+        records: starts and ends of jobs.
         version: of Slurm.
     """
 
@@ -95,10 +142,9 @@ class FastCluster:
         for part in ("state", "spool", "etc", "out", *(f"spool/{name}" for name in self._nodes)):
             (self.directory / part).mkdir()
         self.clock = FastClock(self.directory / "clock", START)
-        pipe = Path(f"{self.clock.file}.pipe")
-        os.mkfifo(pipe)
-        self._pipe = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+        self._pipe = open_reports(self.clock)
         self._conf = self.directory / "etc/slurm.conf"
+        self.records = SlurmRecords(self.directory)
         self._played = conf
         self.version = ""
 
@@ -199,18 +245,17 @@ class FastCluster:
 
     def reports(self) -> list[tuple[str, str]]:
         """Return the lines that jobs have written since the last call: an id, an end or ``?``."""
-        try:
-            text = os.read(self._pipe, 1 << 16).decode()
-        except BlockingIOError:
-            return []
-        words = (line.partition(" ") for line in text.splitlines())
-        return [(job, end) for job, _, end in words]
+        return read_reports(self._pipe)
 
-    def store_start(self, job: str, start: float) -> None:
-        """Say to a job when it started, for a Slurm that does not."""
+    def store_starts(self, jobs: Sequence[str]) -> None:
+        """Say to jobs of a Slurm before 23.02 when they started."""
+        lines = self.run("squeue", "-h", "-t", "R", "-o", "%A %S").splitlines()
+        starts = dict(line.split() for line in lines)
         written = self.directory / "start"
-        written.write_text(f"{start:.0f}\n")
-        written.rename(f"{self.clock.file}.start.{job}")
+        for job in jobs:
+            if job in starts:
+                written.write_text(f"{unix_of(starts[job]):.0f}\n")
+                written.rename(f"{self.clock.file}.start.{job}")
 
     def log(self) -> str:
         """Return what the daemons wrote."""

@@ -1,5 +1,6 @@
 /* fast_job RUN: the interpreter of a batch script; ends RUN seconds of the play after the job's
- * start, as Slurm recorded it, so that the launch takes no time from the run.
+ * start, as Slurm recorded it, so that the launch takes no time from the run. As a job of PBS it
+ * ends RUN seconds after its launch.
  *
  * Writes "ID END" to the pipe FAST_CLOCK.pipe, so that the player knows when the job will end. A
  * Slurm before 23.02 does not say when the job started: then "ID ?" is written first, and the
@@ -13,6 +14,11 @@
 #define LONGEST 0.05 /* real seconds */
 #define FASTEST 1e4  /* speed of the clock */
 #define PATIENCE 20. /* real seconds; without an answer the run begins now */
+
+static const char *job_id(void) {
+    const char *id = getenv("SLURM_JOB_ID");
+    return id ? id : getenv("PBS_JOBID");
+}
 
 static double monotonic(void) {
     struct timespec time;
@@ -28,7 +34,7 @@ static void sleep_real(double seconds) {
 static void report(const char *clock, const char *text) {
     char pipe[4096], line[128];
     snprintf(pipe, sizeof pipe, "%s.pipe", clock);
-    int length = snprintf(line, sizeof line, "%s %s\n", getenv("SLURM_JOB_ID"), text);
+    int length = snprintf(line, sizeof line, "%s %s\n", job_id(), text);
     int file = open(pipe, O_WRONLY | O_NONBLOCK);
     if (file < 0) return;
     if (write(file, line, (size_t)length) < 0) perror(pipe);
@@ -39,7 +45,7 @@ static void report(const char *clock, const char *text) {
 static double stored_start(const char *clock) {
     char name[4096];
     double start = 0, began = monotonic();
-    snprintf(name, sizeof name, "%s.start.%s", clock, getenv("SLURM_JOB_ID"));
+    snprintf(name, sizeof name, "%s.start.%s", clock, job_id());
     report(clock, "?");
     while (start == 0 && monotonic() < began + PATIENCE) {
         sleep_real(LOOK);
@@ -61,13 +67,15 @@ static double next_wait(double left, double speed) {
 
 int main(int count, char **words) {
     struct fast_clock *shared = map_fast_clock();
-    if (count < 2 || !shared || !getenv("SLURM_JOB_ID")) {
+    if (count < 2 || !shared || !job_id()) {
         fprintf(stderr, "fast_job RUN, as a batch job of a play\n");
         return 2;
     }
     const char *clock = getenv("FAST_CLOCK"), *given = getenv("SLURM_JOB_START_TIME");
     double launched = fast_time(shared, monotonic());
-    double start = given ? atof(given) : stored_start(clock);
+    double start = launched;
+    if (given) start = atof(given);
+    else if (!getenv("PBS_JOBID")) start = stored_start(clock);
     if (start == 0) start = launched;
     double end = start + atof(words[1]), left;
     char text[64];

@@ -5,14 +5,12 @@ or a completion takes, and the later a scheduler's cycle falls.
 """
 
 import heapq
-import re
 import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from fast_cluster import FastCluster
+from fast_clock import FastClock
 
 BEFORE, AFTER = 3.0, 20.0
 """Seconds of the clock around an event in which it goes slowly."""
@@ -56,14 +54,43 @@ class PlayJob(NamedTuple):
     Attributes:
         submit: seconds.
         run: seconds.
-        options: of sbatch, which say its size and partition.
-        site_factor: SiteFactor to set once it is submitted; None: none.
+        options: of sbatch or qsub, which say its size and queue.
+        site_factor: SiteFactor of Slurm to set once it is submitted; None: none.
     """
 
     submit: int
     run: int
     options: Sequence[str]
     site_factor: int | None = None
+
+
+class Records(Protocol):
+    """What a resource manager writes of its jobs."""
+
+    def starts(self) -> Iterable[str]:
+        """Return the ids of the jobs that were started since the last call."""
+
+    def ends(self) -> int:
+        """Return the number of jobs whose end is recorded."""
+
+
+class Cluster(Protocol):
+    """A resource manager whose daemons live by the clock of a play."""
+
+    clock: FastClock
+    records: Records
+
+    def submit(self, run: int, *options: str) -> str:
+        """Submit a job that runs for some seconds of the clock; return its id."""
+
+    def set_site_factor(self, job: str, factor: int) -> None:
+        """Set the SiteFactor of a job, where the resource manager is Slurm."""
+
+    def reports(self) -> Sequence[tuple[str, str]]:
+        """Return the lines that jobs have written since the last call: an id, an end or ``?``."""
+
+    def store_starts(self, jobs: Sequence[str]) -> None:
+        """Say to jobs that wrote ``?`` when they started."""
 
 
 class Watch:
@@ -78,14 +105,9 @@ class Watch:
         started_at: real time of the last start.
     """
 
-    def __init__(self, cluster: FastCluster) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._log = cluster.directory / "slurmctld.log"
-        self._read = self._log.stat().st_size
-        self._records = cluster.directory / "jobcomp.txt"
-        self._size = 0
         self._launched: set[str] = set()
-        self._tested = ""
         self.ends: list[float] = []
         self.last_end = -inf
         self.ended = self.reported = self.recorded = 0
@@ -95,14 +117,15 @@ class Watch:
     def look(self) -> None:
         """Take in what has happened since the last look."""
         self._read_reports()
-        self._read_log()
+        for job in self._cluster.records.starts():
+            if job not in self._launched:
+                self.started.add(job)
+                self.started_at = time.monotonic()
         now = self._cluster.clock.now()
         while self.ends and self.ends[0] <= now:
             self.last_end = max(self.last_end, heapq.heappop(self.ends))
             self.ended += 1
-        if self._records.exists() and (size := self._records.stat().st_size) != self._size:
-            self._size = size
-            self.recorded = self._records.read_bytes().count(b"\n")
+        self.recorded = self._cluster.records.ends()
 
     def _read_reports(self) -> None:
         asking = []
@@ -115,40 +138,7 @@ class Watch:
             self._launched.add(job)
             self.started.discard(job)
         if asking:
-            self._tell_starts(asking)
-
-    def _tell_starts(self, asking: Sequence[str]) -> None:
-        """Tell jobs of a Slurm before 23.02 when they started."""
-        lines = self._cluster.run("squeue", "-h", "-t", "R", "-o", "%A %S").splitlines()
-        starts = dict(line.split() for line in lines)
-        for job in asking:
-            if job in starts:
-                self._cluster.store_start(job, unix_of(starts[job]))
-
-    def _read_log(self) -> None:
-        for line in self._new_lines():
-            if found := re.search(r"(?:Allocate|Started) JobId=(\d+)", line):
-                self._note_start(found[1])
-            elif "Jobs backfilled since boot" in line:
-                self._note_start(self._tested)
-            elif found := re.search(r"backfill: .*JobId=(\d+)", line):
-                self._tested = found[1]
-
-    def _new_lines(self) -> Sequence[str]:
-        """Return the lines that slurmctld has written since the last call."""
-        if self._log.stat().st_size == self._read:
-            return []
-        with self._log.open("rb") as file:
-            file.seek(self._read)
-            text = file.read()
-        whole = text.rfind(b"\n") + 1
-        self._read += whole
-        return text[:whole].decode("utf-8", "replace").splitlines()
-
-    def _note_start(self, job: str) -> None:
-        if job and job not in self._launched:
-            self.started.add(job)
-            self.started_at = time.monotonic()
+            self._cluster.store_starts(asking)
 
 
 class Player:
@@ -164,7 +154,7 @@ class Player:
         seconds: real seconds of the play.
     """
 
-    def __init__(self, cluster: FastCluster, speeds: Speeds, longest: float) -> None:
+    def __init__(self, cluster: Cluster, speeds: Speeds, longest: float) -> None:
         self._clock = cluster.clock
         self._cluster = cluster
         self._speeds = speeds
@@ -250,8 +240,3 @@ class Player:
                 f"The machine does not keep up with these speeds: the clock crawled for "
                 f"{self.crawled:.0%} of the time. Lower them (--speeds), or wait until it is idle."
             )
-
-
-def unix_of(text: str) -> float:
-    """Return Unix seconds of a time that Slurm prints in UTC."""
-    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()

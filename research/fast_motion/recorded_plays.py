@@ -1,4 +1,4 @@
-"""Plays of a real Slurm in files, the twin's schedule of the same jobs, and how alike they are."""
+"""Plays of a real Slurm or PBS in files, and how near the twins and policies of papers are."""
 
 import csv
 import io
@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from simulator.scheduling.estimates import Estimates, JobEstimates
+from simulator.scheduling.pbs_configuration import read_pbs_configuration
+from simulator.scheduling.pbs_rules import PbsRules
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.slurm_configuration import read_configuration
@@ -110,10 +112,13 @@ def estimates_of(play: RecordedPlay) -> Estimates:
     return Estimates("recorded", known=lambda workload: JobEstimates.of(values, workload))
 
 
-def twin_starts(play: RecordedPlay, rules: SlurmRules, processors: int) -> Integers:
-    """Return the starts of the twin of Slurm."""
-    profile = "order" if play.length.any() else "regular"
-    semantics = Semantics.adjusted(profile, policy="slurm", slurm=rules)
+def twin_starts(play: RecordedPlay, rules: SlurmRules | PbsRules, processors: int) -> Integers:
+    """Return the starts of the twin."""
+    if isinstance(rules, PbsRules):
+        semantics = Semantics(policy="pbs", pbs=rules)
+    else:
+        profile = "order" if play.length.any() else "regular"
+        semantics = Semantics.adjusted(profile, policy="slurm", slurm=rules)
     return simulate(workload_of(play, processors), semantics, estimates_of(play)).start
 
 
@@ -123,9 +128,19 @@ def starts_under(policy: str, play: RecordedPlay, processors: int) -> Integers:
     return simulate(workload_of(play, processors), Semantics(policy=policy), by_limits).start
 
 
-def rules_of(directory: Path, cycle_time: float = CYCLE) -> SlurmRules:
-    """Return the rules of a play from what its own Slurm printed of its configuration."""
+def rules_of(directory: Path, cycle_time: float = CYCLE) -> SlurmRules | PbsRules:
+    """Return the rules of a play from what its own Slurm or PBS printed of its configuration."""
+    if (directory / "sched_config").exists():
+        return replace(read_pbs_configuration(directory), cycle_time=cycle_time)
     return replace(read_configuration(directory), epilog=EPILOG, cycle_time=cycle_time)
+
+
+def interval_of(rules: SlurmRules | PbsRules) -> int:
+    """Return seconds from the beginning of a backfill cycle to the next one.
+
+    PBS has none. Its starts are compared by the bound of Slurm's default.
+    """
+    return (rules if isinstance(rules, SlurmRules) else SlurmRules()).bf_interval + 1
 
 
 class Likeness(NamedTuple):

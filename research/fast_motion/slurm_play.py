@@ -14,19 +14,20 @@ import re
 import signal
 import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from fast_clock import NoCompilerError
-from fast_cluster import ClusterError, FastCluster, check_slurm, mount_into
+from fast_cluster import ClusterError, FastCluster, check_slurm, mount_into, unix_of
 from played_conf import PlayedConf, plain_conf, read_conf
-from player import Player, PlayJob, Speeds, TooFastError, unix_of
+from player import Player, PlayJob, Speeds, TooFastError
 from recorded_plays import (
     CYCLE,
     Likeness,
     RecordedPlay,
+    interval_of,
     read_play,
     rules_of,
     starts_under,
@@ -52,9 +53,9 @@ PLAYS = ("first", "second")
 PLAIN = ("easy", "conservative")
 
 WHAT_IS_PLAYED = (
-    "log", "first_day", "days", "most_jobs", "conf", "root", "time_min", "site_factor",
+    "log", "first_day", "days", "most_jobs", "conf", "site", "root", "time_min", "site_factor",
 )  # fmt: skip
-"""Options that a directory of plays is made for."""
+"""Options, of this or that command, that a directory of plays is made for."""
 
 AGE_OF_A_DAY = DAY
 """Priority that a job gains by a day of waiting, where site factors order the queue."""
@@ -209,8 +210,15 @@ def cycle_seconds(log: str) -> float:
     return round(statistics.median(found), 3) if found else CYCLE
 
 
-def play_all(options: argparse.Namespace) -> None:
+def play_all(
+    options: argparse.Namespace, jobs: int, play: Callable[[Path], Mapping[str, Any]]
+) -> None:
     """Make the plays that are not there yet.
+
+    Args:
+        options: of the command line.
+        jobs: number of jobs.
+        play: makes one play, in a file, and returns what is to be said of it.
 
     Raises:
         ClusterError: the directory has plays of something else.
@@ -219,21 +227,15 @@ def play_all(options: argparse.Namespace) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     notes_file = directory / "play.json"
     notes = json.loads(notes_file.read_text()) if notes_file.exists() else {}
-    played = {name: str(getattr(options, name)) for name in WHAT_IS_PLAYED}
+    given = vars(options)
+    played = {name: str(given[name]) for name in WHAT_IS_PLAYED if name in given}
     if notes.setdefault("played", played) != played:
         raise ClusterError(f"{directory} has plays of something else: {notes['played']}")
-    workload, jobs = jobs_of(options)
-    conf = read_conf(options.conf) if options.conf else plain_conf(workload.processors_of_machine)
-    for change in conf.changes:
-        print(f"slurm.conf: {change}")
-    check_slurm(options.root)
-    if options.root != Path("/"):
-        mount_into(options.root)
     for name in PLAYS:
         if name in notes:
             continue
-        print(f"{name} play: {len(jobs)} jobs on {len(conf.nodes)} nodes", flush=True)
-        notes[name] = play_once(directory / f"{name}.csv.gz", conf, jobs, options)
+        print(f"{name} play: {jobs} jobs", flush=True)
+        notes[name] = play(directory / f"{name}.csv.gz")
         notes_file.write_text(json.dumps(notes, indent=1) + "\n")
 
 
@@ -252,7 +254,7 @@ def comparisons(directory: Path) -> Iterator[tuple[str, Likeness]]:
     first, second = (read_play(directory / f"{name}.csv.gz") for name in PLAYS)
     rules = rules_of(directory / "site")
     assert rules.cluster is not None  # noqa: S101 - the site has one
-    interval = rules.bf_interval + 1
+    interval = interval_of(rules)
     yield "first, second play", Likeness.of(first, second.start, interval, second.submit)
     for name, play, twin in twins_of(directory):
         yield f"{name} play, twin", Likeness.of(play, twin, interval)
@@ -274,33 +276,31 @@ def print_report(directory: Path) -> None:
         print(f"not modelled by the twin: {line}")
 
 
+def release_of(note: Mapping[str, Any]) -> str:
+    """Return the resource manager of a play, with its release."""
+    return f"OpenPBS {note['openpbs']}" if "openpbs" in note else f"Slurm {note['slurm']}"
+
+
 def said_of(play: RecordedPlay, note: Mapping[str, Any]) -> str:
     """Return a line about a play: its size, its pace and how far it is to be believed."""
     over = play.overrun
     return (
-        f"Slurm {note['slurm']}, {len(play.submit)} jobs, {play.end.max() / 3600:.1f} h in "
+        f"{release_of(note)}, {len(play.submit)} jobs, {play.end.max() / 3600:.1f} h in "
         f"{note['real_seconds'] / 60:.1f} min; ran longer than wanted: median {np.median(over):.0f}"
         f" s, 95% {np.quantile(over, 0.95):.0f} s; the clock crawled {note['crawled']:.0%} of the "
         f"time; {note['not_completed']} jobs not completed"
     )
 
 
-def parsed() -> argparse.Namespace:
-    """Return the options of the command line."""
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """Return a command line with the options of every play."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("log", help="a log in the Standard Workload Format")
     parser.add_argument("--from", dest="first_day", type=float, default=0, metavar="DAY")
     parser.add_argument("--days", type=float, default=1.0)
     parser.add_argument("--most-jobs", type=int, help="the first of the window")
-    parser.add_argument("--conf", type=Path, help="slurm.conf; default: one FIFO partition")
-    parser.add_argument("--root", type=Path, default=Path("/"), help="a tree with another Slurm")
-    parser.add_argument("--time-min", metavar="METHOD", help="predictions of it are TimeMin")
-    parser.add_argument(
-        "--site-factor", metavar="METHOD", help="order by its predictions, as the updater's "
-        "sjf-aging; needs priority/multifactor without weights",
-    )  # fmt: skip
     parser.add_argument(
         "--speeds", type=speeds_of, default=Speeds()[:3], metavar="SLOW,WAITING,IDLE",
         help="of the clock near events, while jobs wait, else; default: 100,1500,3000",
@@ -311,6 +311,19 @@ def parsed() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument("--longest", type=float, default=30, help="minutes that a play may take")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
+    return parser
+
+
+def parsed() -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = parser_of(__doc__)
+    parser.add_argument("--conf", type=Path, help="slurm.conf; default: one FIFO partition")
+    parser.add_argument("--root", type=Path, default=Path("/"), help="a tree with another Slurm")
+    parser.add_argument("--time-min", metavar="METHOD", help="predictions of it are TimeMin")
+    parser.add_argument(
+        "--site-factor", metavar="METHOD", help="order by its predictions, as the updater's "
+        "sjf-aging; needs priority/multifactor without weights",
+    )  # fmt: skip
     return parser.parse_args()
 
 
@@ -322,16 +335,27 @@ def speeds_of(text: str) -> Sequence[float]:
     return found
 
 
-def main() -> None:
+def play_slurm(options: argparse.Namespace) -> None:
+    """Make the plays that are not there yet."""
+    workload, jobs = jobs_of(options)
+    conf = read_conf(options.conf) if options.conf else plain_conf(workload.processors_of_machine)
+    for change in conf.changes:
+        print(f"slurm.conf: {change}")
+    check_slurm(options.root)
+    if options.root != Path("/"):
+        mount_into(options.root)
+    play_all(options, len(jobs), lambda file: play_once(file, conf, jobs, options))
+
+
+def run(command: str, options: argparse.Namespace, play: Callable[..., None]) -> None:
     """Play twice and print the report."""
-    options = parsed()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     try:
-        play_all(options)
+        play(options)
         print_report(options.output)
     except (ClusterError, NoCompilerError, TooFastError, OSError, ValueError) as error:
-        sys.exit(f"slurm-play: {error}")
+        sys.exit(f"{command}: {error}")
 
 
 if __name__ == "__main__":
-    main()
+    run("slurm-play", parsed(), play_slurm)

@@ -67,17 +67,29 @@ def read_pbs_configuration(directory: str | Path) -> PbsRules:
         PbsConfigurationError: a text is missing or makes no sense.
         OSError: a file cannot be read.
     """
-    texts = texts_by_kind(Path(directory), _SIGNS)
-    for kind, command in COMMANDS.items():
-        if kind not in texts:
-            raise PbsConfigurationError(f"{directory} has no file with what {command} prints.")
+    texts = texts_of(directory)
     found = _server(texts["server"], texts.get("status", ""))
     policy = dict(_policy(texts["sched_config"]))
-    nodes = sorted(_nodes(texts["nodes"]), key=lambda node: -int(node.get("Priority", 0)))
+    given = attributes_of_nodes(texts["nodes"])
+    nodes = sorted(given, key=lambda node: -int(node.get("Priority", 0)))
     try:
         return _rules(found, policy, nodes)
     except (FormulaError, PbsRulesError, ValueError) as error:
         raise PbsConfigurationError(f"{directory}: {error}") from error
+
+
+def texts_of(directory: str | Path) -> Mapping[str, str]:
+    """Return the texts of a directory by what they are.
+
+    Raises:
+        PbsConfigurationError: one is missing.
+        OSError: a file cannot be read.
+    """
+    texts = texts_by_kind(Path(directory), _SIGNS)
+    for kind, command in COMMANDS.items():
+        if kind not in texts:
+            raise PbsConfigurationError(f"{directory} has no file with what {command} prints.")
+    return texts
 
 
 _COMMAND = re.compile(r"set (server|sched|queue)(?: ([^\s=]+))? (\w[\w.]*) (\+?=) (.*)")
@@ -108,11 +120,11 @@ def _attributes(text: str) -> Iterator[tuple[str, str]]:
             yield found[1], found[2].strip()
 
 
-def _nodes(text: str) -> Iterator[Words]:
-    """Yield the attributes of each node."""
+def attributes_of_nodes(text: str) -> Iterator[Words]:
+    """Yield the attributes of each node with CPUs that ``pbsnodes -av`` prints."""
     for block in re.split(r"\n\s*\n", text):
         words = dict(_attributes(block))
-        if "resources_available.ncpus" in words or "pcpus" in words:
+        if _cpus(words):
             yield words
 
 

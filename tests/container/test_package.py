@@ -5,6 +5,7 @@ On a copy of this machine, or of the Debian in the directory WALLTIMED_CHROOT
 WALLTIMED_PACKAGES names a directory of packages that were built before, by `make release`.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -16,8 +17,16 @@ from pathlib import Path
 
 import httpx
 import pytest
-from machine_copy import DEB, RPM, MachineCopy, child_of, complaints_of, reason_to_skip
-from patience import BUSY_SECONDS
+from machine_copy import (
+    DEB,
+    RPM,
+    BootedCopy,
+    MachineCopy,
+    child_of,
+    complaints_of,
+    reason_to_skip,
+)
+from patience import BUSY_SECONDS, eventually
 
 from predictors.compiled import COMPILING
 
@@ -37,6 +46,7 @@ BROUGHT = (
     "/usr/lib/systemd/system/walltimed.service",
     "/usr/share/doc/walltimed/deployment.md",
 )
+UNIT = "walltimed.service"
 SETTINGS = "/etc/walltimed/walltimed.toml"
 HISTORY = "/var/lib/walltimed/walltimed.sqlite3"
 CACHE = "/var/cache/walltimed"
@@ -182,4 +192,46 @@ def test_it_is_installed_started_used_upgraded_and_removed(packages, tmp_path, k
         machine.remove("walltimed", kind)
         machine.shell(f"! ls -d /opt/walltimed {CACHE} {' '.join(BROUGHT)} 2> /dev/null")
         assert 'method = "max-usage"' in machine.shell(f"cat {SETTINGS}*")
+        assert machine.run("stat", "--format=%U", HISTORY).strip() == "walltimed"
+
+
+@pytest.mark.skipif(not shutil.which("systemd-nspawn"), reason="needs systemd-container")
+@pytest.mark.parametrize("kind", [DEB, RPM])
+def test_systemd_starts_restarts_and_ends_it_on_a_machine_of_its_own(packages, tmp_path, kind):
+    package, following = packages[kind]
+    with BootedCopy(tmp_path, ORIGINAL) as machine:
+
+        def property_of(name):
+            return machine.run("systemctl", "show", "--value", "--property", name, UNIT).strip()
+
+        def call(path, body):
+            words = ("curl", "--silent", "--show-error", "--json", json.dumps(body))
+            return json.loads(machine.run(*words, f"localhost:8580{path}"))
+
+        def serving():
+            """The number of the process that serves; empty if there is none."""
+            shown = machine.shell("curl --silent localhost:8580/health/ready || true")
+            return property_of("MainPID") if '"ready"' in shown else ""
+
+        machine.install(package)
+        assert property_of("ActiveState") == "inactive", "the administrator starts it"
+        machine.run("systemctl", "enable", "--quiet", "--now", UNIT)
+        first = eventually(serving, seconds=STARTING_SECONDS)
+        assert call("/v1/completions", RUN) == {"accepted": 1, "duplicates": 0}
+
+        machine.run("systemctl", "kill", "--signal", "KILL", UNIT)
+        eventually(lambda: serving() not in {"", first}, seconds=STARTING_SECONDS)
+        assert int(property_of("NRestarts")) == 1
+
+        second = serving()
+        machine.install(following)
+        eventually(lambda: serving() not in {"", second}, seconds=STARTING_SECONDS)
+        assert call("/v1/completions", RUN) == {"accepted": 0, "duplicates": 1}
+        journal = machine.run("journalctl", "--quiet", "--no-pager", "--unit", UNIT)
+        assert journal.count("walltimed listens on") == 3
+        assert COMPILING not in journal
+
+        machine.remove("walltimed", kind)
+        assert property_of("ActiveState") == "inactive"
+        assert "walltimed" not in machine.run("systemctl", "list-unit-files", "--no-legend")
         assert machine.run("stat", "--format=%U", HISTORY).strip() == "walltimed"

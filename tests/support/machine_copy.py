@@ -11,15 +11,30 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-COPY = """
+from patience import eventually
+
+OVERLAY = """
 mount -t tmpfs tmpfs "$0"
 mkdir "$0/upper" "$0/work" "$0/root"
 mount -t overlay overlay -o "lowerdir=$1,upperdir=$0/upper,workdir=$0/work" "$0/root"
-mkdir -p "$0/root/dev" "$0/root/proc" "$0/root/etc/slurm"
+mkdir -p "$0/root/etc/slurm"
+"""
+
+STAY = """
+mkdir -p "$0/root/dev" "$0/root/proc"
 mount --rbind /dev "$0/root/dev"
 mount -t proc proc "$0/root/proc"
 echo made
 exec sleep infinity
+"""
+
+# The services of this machine are not those of the copy.
+BOOT = """
+mount -t proc proc /proc
+rm -rf "$0"/root/etc/systemd/system/*.wants "$0/root/etc/machine-id"
+echo made
+exec systemd-nspawn --quiet --register=no --keep-unit --private-network --machine=copy \
+    --directory="$0/root" --boot systemd.unit=multi-user.target > "$0/console"
 """
 
 ROOT = Path(__file__).parents[2]
@@ -47,9 +62,12 @@ class MachineCopy:
         root: the tree, as the copy's processes call it before they enter it.
     """
 
+    after = STAY
+    """What its first process does, once the tree is there."""
+
     def __init__(self, directory: Path, original: Path = Path("/")) -> None:
         self.root = directory / "root"
-        self._words = ["sh", "-euc", COPY, str(directory), str(original)]
+        self._words = ["sh", "-euc", OVERLAY + self.after, str(directory), str(original)]
         self._holder: subprocess.Popen[str] | None = None
         self._pid = 0
 
@@ -104,9 +122,56 @@ class MachineCopy:
         return output_of(self.beside("rpm", f"--root={self.root}", "--erase", name))
 
 
+class BootedCopy(MachineCopy):
+    """A copy that systemd has booted, with a network of its own; use it in a ``with`` block."""
+
+    after = BOOT
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        try:
+            eventually(self._has_booted, seconds=SECONDS)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _has_booted(self) -> bool:
+        # The first process has become systemd-nspawn, whose only child is systemd.
+        with contextlib.suppress(ValueError, FileNotFoundError):
+            self._init = only_child(self._pid)
+            command = self.inside("systemctl", "is-active", "multi-user.target")
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            return done.stdout.strip() == "active"
+        return False
+
+    def inside(self, *command: object, user: str = "root") -> list[str]:
+        """The command that runs ``command`` in the copy, in an environment without anything."""
+        spaces = ("--mount", "--uts", "--ipc", "--net", "--pid")
+        words = ["nsenter", "--target", str(self._init), *spaces, "--", "setpriv"]
+        clean = ("env", "--ignore-environment", "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
+        return [*words, "--reuid", user, "--init-groups", *clean, *map(str, command)]
+
+    def install(self, package: Path) -> str:
+        """What the installation of a package, or an upgrade to it, printed."""
+        shutil.copy(package, f"/proc/{self._init}/root/root")
+        command = ["dpkg", "--force-depends,confold", "--install"]
+        if package.suffix == ".rpm":
+            command = ["rpm", "--upgrade", "--force", "--nodeps"]
+        return self.run(*command, f"/root/{package.name}")
+
+    def remove(self, name: str, kind: str) -> str:
+        """What the removal of a package printed; edited settings stay."""
+        return self.run(*(("dpkg", "--remove") if kind == DEB else ("rpm", "--erase")), name)
+
+
 def child_of(process: subprocess.Popen) -> int:
     """The number of the only child of a process."""
-    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return only_child(process.pid)
+
+
+def only_child(number: int) -> int:
+    (child,) = Path(f"/proc/{number}/task/{number}/children").read_text().split()
     return int(child)
 
 

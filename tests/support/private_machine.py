@@ -67,6 +67,7 @@ class PrivateMachine:
         host: its name; by default this machine's.
         paths: directories with programs, before the usual ones.
         mounts: commands that mount more when it starts; ``$1`` is its directory.
+        parent: where its files are; by default where temporary files are.
 
     Attributes:
         directory: its files as they are called outside.
@@ -74,8 +75,14 @@ class PrivateMachine:
         state: the service's directory, likewise.
     """
 
-    def __init__(self, host: str | None = None, paths: tuple[Path, ...] = (), mounts: str = ""):
-        self.directory = Path(tempfile.mkdtemp(prefix="machine-"))
+    def __init__(
+        self,
+        host: str | None = None,
+        paths: tuple[Path, ...] = (),
+        mounts: str = "",
+        parent: Path | None = None,
+    ):
+        self.directory = Path(tempfile.mkdtemp(prefix="machine-", dir=parent))
         self.directory.chmod(0o755)
         self.state = self.directory / "state"
         self.user_home = self.directory / USER

@@ -27,6 +27,7 @@ PBS_START_SCHED=1
 PBS_START_COMM=1
 PBS_START_MOM=1
 PBS_CORE_LIMIT=0
+PBS_LOG_HIGHRES_TIMESTAMP=1
 """
 
 MOUNTS = f"""
@@ -63,12 +64,16 @@ def reason_to_skip() -> str | None:
 class PrivatePbs(PrivateMachine):
     """A running server with one node of this machine's cores; use it in a ``with`` block.
 
+    Args:
+        parent: where its files are; by default where temporary files are.
+
     Attributes:
         home: PBS_HOME as it is called outside.
     """
 
-    def __init__(self) -> None:
-        super().__init__(HOST, paths=(PREFIX / "bin", PREFIX / "sbin"), mounts=MOUNTS)
+    def __init__(self, parent: Path | None = None) -> None:
+        paths = (PREFIX / "bin", PREFIX / "sbin")
+        super().__init__(HOST, paths=paths, mounts=MOUNTS, parent=parent)
         self.home = self.directory / "home"
 
     def __enter__(self) -> Self:
@@ -102,10 +107,14 @@ class PrivatePbs(PrivateMachine):
 
     def _start_daemons(self) -> None:
         for daemon in DAEMONS:
-            self.run(PREFIX / "sbin" / daemon, timeout=120)
+            self.start_daemon(daemon)
         eventually(lambda: "state = free" in self.run("pbsnodes", "-a", check=False), seconds=60)
         self.qmgr("set server scheduler_iteration = 5")
         self.qmgr("set server job_history_enable = true")
+
+    def start_daemon(self, name: str) -> None:
+        """Start a daemon of PBS."""
+        self.run(PREFIX / "sbin" / name, timeout=120)
 
     def qmgr(self, command: str) -> str:
         """One command of a manager's."""
@@ -131,7 +140,7 @@ class PrivatePbs(PrivateMachine):
         logs = sorted((self.home / "server_logs").glob("*"))
         return "".join(log.read_text(errors="replace") for log in logs)
 
-    def records(self) -> str:
-        """The accounting log."""
+    def accounting_log(self) -> str:
+        """What the accounting log says."""
         logs = sorted((self.home / "server_priv" / "accounting").glob("*"))
         return "".join(log.read_text(errors="replace") for log in logs)
