@@ -21,7 +21,8 @@ these = awk -v large='^($(LARGE))==' '/^[a-z]/ {wanted = $(1)($$0 ~ large)} want
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
 .PHONY: demo test test-long tests mutants papers format lint types imports check docs lock \
-	slurm slurm-accounts slurm-root slurm-play twin-likeness openpbs chromium screenshots release clean
+	slurm slurm-accounts slurm-root slurm-play twin-likeness pbs-play openpbs chromium screenshots \
+	release clean
 
 # What the demo needs, and no more. Bytecode is written at the first import of a module. What
 # forecasts need is compiled by the service itself, while the trace is played to it.
@@ -139,6 +140,12 @@ PLAYED ?= build/play
 slurm-play: .venv/served
 	$(BIN)/python research/fast_motion/slurm_play.py "$(LOG)" -o "$(PLAYED)" $(PLAY)
 
+# Likewise through a real OpenPBS, as root, after make openpbs; for example:
+#     make pbs-play LOG=log.swf.gz PLAY="--from 113 --days 1.5 --site site"
+pbs-play: .venv/served
+	WALLTIMED_TEST_OPENPBS=$(OPENPBS) $(BIN)/python research/fast_motion/pbs_play.py "$(LOG)" \
+	    -o "$(PLAYED)" $(PLAY)
+
 # How near the twin is to real Slurms on the logs of TRACES: four hours of an idle machine, as root,
 # after make slurm and make slurm-root RELEASE=sid. Goes on where it was ended.
 twin-likeness: .venv/served
@@ -147,8 +154,9 @@ twin-likeness: .venv/served
 # A real OpenPBS for tests/acceptance/test_openpbs.py, as root, once: SOURCE is a directory or a tar
 # archive of openpbs/openpbs 23.06. Then:
 #     WALLTIMED_TEST_OPENPBS=/opt/walltimed-test/openpbs .venv/bin/pytest tests/acceptance -k pbs
+OPENPBS := /opt/walltimed-test/openpbs
 openpbs:
-	tests/support/build_openpbs.sh "$(SOURCE)" /opt/walltimed-test/openpbs
+	tests/support/build_openpbs.sh "$(SOURCE)" $(OPENPBS)
 
 # What the tests of the pages need, on Debian, as root; without it they are skipped.
 chromium:

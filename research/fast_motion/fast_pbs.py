@@ -11,14 +11,15 @@ from played_pbs import PlayedServer
 
 sys.path.append(str(Path(__file__).parents[2] / "tests/support"))
 
+from private_machine import USER
 from private_pbs import HOME, PREFIX, PrivatePbs
 
 SCHEDULER_SETTINGS = HOME / "sched_priv/sched_config"
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - what PBS writes to a disk would take seconds of the clock
 
-USUAL_ITERATION = "set server scheduler_iteration = 600"
-"""As PBS comes; tests have shorter ones."""
+USUAL = ("set server scheduler_iteration = 600", f"set server managers = {USER}@*")
+"""The iteration is that with which PBS comes; only a manager may set a soft walltime."""
 
 PRINTED = {
     "server.txt": ("qmgr", "-c", "print server"),
@@ -87,7 +88,7 @@ class FastPbs(PrivatePbs):
         # Else the server starts its database, which would live by the clock, too.
         self.run(PREFIX / "sbin/pbs_dataservice", "start")
         super()._start_daemons()
-        for command in (USUAL_ITERATION, *self._played.commands):
+        for command in (*USUAL, *self._played.commands):
             self.qmgr(command)
 
     def start_daemon(self, name: str) -> None:
@@ -111,7 +112,7 @@ class FastPbs(PrivatePbs):
         """Submit a job that runs for some seconds of the clock; return its id."""
         clock = f"FAST_CLOCK={self.clock.file}"
         words = ["qsub", "-f", "-j", "oe", "-R", "oe", "-v", clock, *options]
-        return self.run(*words, "--", self.directory / "fast_job", run, user="alice").strip()
+        return self.run(*words, "--", self.directory / "fast_job", run, user=USER).strip()
 
     def set_site_factor(self, job: str, factor: int) -> None:
         """Refuse: PBS has no site factors.

@@ -98,7 +98,7 @@ def rows_of(
 
 
 def cycle_seconds(log: str) -> float:
-    """Return the mean duration of scheduling cycles in seconds of the fast clock."""
+    """Return the median duration of scheduling cycles in seconds of the fast clock."""
     found, begin = [], None
     for time, event in CYCLE_LINE.findall(log):
         moment = datetime.strptime(time, "%m/%d/%Y %H:%M:%S.%f").replace(tzinfo=UTC)
@@ -106,7 +106,7 @@ def cycle_seconds(log: str) -> float:
             begin = moment
         elif begin is not None:
             found.append((moment - begin).total_seconds())
-    return round(statistics.fmean(found), 3) if found else 0.0
+    return round(statistics.median(found), 3) if found else 0.0
 
 
 def play_pbs(options: argparse.Namespace) -> None:

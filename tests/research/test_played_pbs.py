@@ -34,7 +34,7 @@ empty
      resources_available.ncpus = 0
 """
 
-JOB = LogJob(7, 60, 12, 300, 10, 5, "short")
+JOB = LogJob(7, 60, 12, 300, 10, 5, 0, "short")
 
 
 @pytest.fixture

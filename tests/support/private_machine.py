@@ -113,7 +113,6 @@ class PrivateMachine:
     def __exit__(self, *exception: object) -> None:
         """End process 1, and so every process there is."""
         for process in self.processes.values():
-            # nsenter stops itself when its child is stopped, and reaps no more.
             process.send_signal(signal.SIGCONT)
         if self._holder is not None:
             if self.pid:
@@ -239,6 +238,8 @@ class PrivateMachine:
     def end(self, name: str, number: signal.Signals) -> None:
         """End a program that was started by a signal."""
         os.kill(self.pid_of(name), number)
+        # nsenter stops itself when its child is stopped, and reaps no more.
+        self.processes[name].send_signal(signal.SIGCONT)
         self.processes[name].wait(30)
 
     def end_service(self, number: signal.Signals) -> None:
