@@ -40,11 +40,8 @@ def play_job(job: LogJob, cluster: SlurmCluster) -> PlayJob:
         select = f"1:ncpus={job.size}"
     else:
         select = f"{job.size}:ncpus=1"
-    times = [f"walltime={60 * job.limit_minutes}"]
-    if job.time_min_minutes:
-        times.append(f"soft_walltime={60 * job.time_min_minutes}")
     words = ["-N", f"J{job.job}", "-q", queue.name, "-l", f"select={select}"]
-    return PlayJob(job.submit, job.run, [*words, "-l", ",".join(times)])
+    return PlayJob(job.submit, job.run, [*words, "-l", f"walltime={60 * job.limit_minutes}"])
 
 
 def play_once(
@@ -126,10 +123,7 @@ def parsed() -> argparse.Namespace:
     """Return the options of the command line."""
     parser = parser_of(__doc__)
     parser.add_argument("--site", type=Path, help="as --pbs-config; default: one FIFO queue")
-    parser.add_argument(
-        "--soft", dest="time_min", metavar="METHOD", help="predictions of it are soft_walltime"
-    )
-    parser.set_defaults(site_factor=None)
+    parser.set_defaults(site_factor=None, time_min=None)
     return parser.parse_args()
 
 

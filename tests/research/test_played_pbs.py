@@ -86,7 +86,7 @@ def test_a_job_asks_for_whole_nodes_or_for_cpus_of_as_few_as_can_be(exclusive, s
     cluster = SlurmCluster(groups=((4, 8, 1),), partitions=(queue,))
     played = play_job(JOB._replace(size=size), cluster)
     assert f"select={select}" in played.options
-    assert "walltime=600,soft_walltime=300" in played.options
+    assert "walltime=600" in played.options
 
 
 RECORDS = """\
