@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fast_clock import FastClock, compile_into, open_reports, read_reports
-from fast_cluster import PIECE, START, ClusterError
+from fast_cluster import START, ClusterError
 from played_pbs import PlayedServer
 
 sys.path.append(str(Path(__file__).parents[2] / "tests/support"))
@@ -20,6 +20,9 @@ MEMORY = Path("/dev/shm")  # noqa: S108 - what PBS writes to a disk would take s
 
 USUAL_ITERATION = "set server scheduler_iteration = 600"
 """As PBS comes; tests have shorter ones."""
+
+PIECE = "0.003"
+"""Real seconds after which a waiting daemon looks at the clock again."""
 
 PRINTED = {
     "server.txt": ("qmgr", "-c", "print server"),
