@@ -720,9 +720,10 @@ def test_the_command_follows_until_it_is_ended(slurm):
     words = ["slurm-updater", "--url", "http://127.0.0.1:1", "--slurm-bin", slurm.directory]
     process = subprocess.Popen([WALLTIMED, *words], stderr=subprocess.PIPE, text=True)
     with process:
-        assert "following the queue" in process.stderr.readline()
-        assert "No service answers" in process.stderr.readline()
+        lines = [process.stderr.readline() for _ in range(2)]
         process.send_signal(signal.SIGTERM)
+    assert "following the queue" in lines[0]
+    assert "No service answers" in lines[1]
     assert process.returncode == 0
 
 
