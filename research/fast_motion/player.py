@@ -65,7 +65,7 @@ class PlayJob(NamedTuple):
 
 
 class Records(Protocol):
-    """What a resource manager writes of its jobs."""
+    """Records of a resource manager about its jobs."""
 
     def starts(self) -> Iterable[str]:
         """Return the ids of the jobs that were started since the last call."""
