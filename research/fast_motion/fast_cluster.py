@@ -32,6 +32,9 @@ thread that wakes every second of the clock to see that there is nothing to do."
 SOON = 60.0
 """Real seconds for commands and for the start of all nodes."""
 
+PATIENCE = 10.0
+"""Real seconds in which all daemons are to end."""
+
 DAEMONS = ("/usr/sbin/slurmctld", "/usr/sbin/slurmd")
 
 CGROUP_CONF_SINCE = (23, 2)
@@ -269,9 +272,10 @@ class FastCluster:
                     self.run("scancel", "-f", *left)
         for daemon in self._daemons:
             daemon.terminate()
+        end = time.monotonic() + PATIENCE
         for daemon in self._daemons:
             try:
-                daemon.wait(10)
+                daemon.wait(max(0.01, end - time.monotonic()))
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
