@@ -15,7 +15,7 @@ from simulator.scheduling.pbs_rules import PbsRules
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.slurm_configuration import read_configuration
-from simulator.scheduling.slurm_rules import SlurmRules
+from simulator.scheduling.slurm_rules import BASIC, SlurmRules
 from simulator.scheduling.workload import Workload, prepare
 from simulator.traces.files import read_bytes, text_writer
 from simulator.traces.trace import SWF_FIELDS, Integers, Trace
@@ -117,7 +117,10 @@ def twin_starts(play: RecordedPlay, rules: SlurmRules | PbsRules, processors: in
     if isinstance(rules, PbsRules):
         semantics = Semantics(policy="pbs", pbs=rules)
     else:
-        profile = "order" if play.length.any() else "regular"
+        profile = "regular"
+    if play.length.any():
+        # The site factors of a play hold the age of jobs, so that no other factor counts.
+        profile, rules = "order", replace(rules, priority_type=BASIC)
         semantics = Semantics.adjusted(profile, policy="slurm", slurm=rules)
     return simulate(workload_of(play, processors), semantics, estimates_of(play)).start
 
