@@ -116,12 +116,12 @@ def twin_starts(play: RecordedPlay, rules: SlurmRules | PbsRules, processors: in
     """Return the starts of the twin."""
     if isinstance(rules, PbsRules):
         semantics = Semantics(policy="pbs", pbs=rules)
-    else:
-        profile = "regular"
-    if play.length.any():
+    elif play.length.any():
         # The site factors of a play hold the age of jobs, so that no other factor counts.
-        profile, rules = "order", replace(rules, priority_type=BASIC)
-        semantics = Semantics.adjusted(profile, policy="slurm", slurm=rules)
+        rules = replace(rules, priority_type=BASIC)
+        semantics = Semantics.adjusted("order", policy="slurm", slurm=rules)
+    else:
+        semantics = Semantics.adjusted("regular", policy="slurm", slurm=rules)
     return simulate(workload_of(play, processors), semantics, estimates_of(play)).start
 
 

@@ -18,12 +18,14 @@ given=$(cat)
 echo "$given" >> {HOME}/told
 case $given in
 "list hook walltimed") test -e {HOME}/hook && echo "Hook walltimed" ;;
-"list resource walltimed_prediction")
-    test -e {HOME}/resource && echo "Resource walltimed_prediction" ;;
+"list resource "*)
+    test -e "{HOME}/${{given#list resource }}" && echo "Resource ${{given#list resource }}" ;;
 "delete hook walltimed") rm {HOME}/hook ;;
 esac
 case $given in *"create hook"*) touch {HOME}/hook ;; esac
-case $given in *"create resource"*) mkdir {HOME}/resource ;; esac
+echo "$given" | sed -n 's/^create resource \\([^ ]*\\).*/\\1/p' | while read -r name; do
+    mkdir "{HOME}/$name"
+done
 """
 
 

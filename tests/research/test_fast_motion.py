@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from fast_clock import AHEAD, CRAWL, FastClock, compile_into
+from fast_cluster import SlurmRecords
 from played_conf import SiteConfError, plain_conf, read_conf
 from player import Player, PlayJob, Speeds, TooFastError
 from recorded_plays import Likeness, RecordedPlay, read_play, twin_starts, write_play
@@ -249,7 +250,7 @@ def test_a_player_sets_the_site_factor_of_a_job_that_it_has_submitted(clock, tmp
     (tmp_path / "jobcomp.txt").write_text("JobId=1\n")
     calls = []
     cluster = SimpleNamespace(
-        directory=tmp_path, clock=clock, reports=list,
+        records=SlurmRecords(tmp_path), clock=clock, reports=list,
         submit=lambda run, *options: calls.append((run, *options)) or "1",
         set_site_factor=lambda job, factor: calls.append((job, factor)),
     )  # fmt: skip
