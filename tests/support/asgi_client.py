@@ -49,6 +49,8 @@ class InProcess:
         # Here the first forecast waits for its process, which else starts with the service.
         options.setdefault("forecast_seconds", 60.0)
         options.setdefault("method", METHOD)
+        # Jobs of tests ended in 2023: housekeeping would drop their scores, sooner or later.
+        options.setdefault("score_retention_days", 40_000.0)
         with patch.object(app, "PageProcess", PagesHere), once_covered(frozenset(options)):
             self.app = app.create_app(Settings(database_url=url, **options))
         self.worker = self.app.state.worker
