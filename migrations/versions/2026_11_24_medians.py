@@ -13,7 +13,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column and the table, which the first revision had for some hours."""
+    """Add the column and the table; stores made on 2026-11-24 may have the table already."""
     op.add_column("predictions", sa.Column("median", sa.Double))
     if not sa.inspect(op.get_bind()).has_table("ranked_clusters"):
         op.create_table(

@@ -240,7 +240,7 @@ def _note_places(
     """Note the position of each waiting job, and whether the forecast reached it."""
     waiting, places_of_pools = [0] * len(snapshot.pools), pool_places(snapshot.pools)
     for place, job in enumerate(snapshot.jobs):
-        pool = places_of_pools.get(job.submission.queue, 0)
+        pool = places_of_pools[job.submission.queue]
         if job.state is not JobState.WAITING or job.processors > snapshot.pools[pool].processors:
             continue
         waiting[pool] += 1

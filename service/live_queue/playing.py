@@ -194,7 +194,7 @@ def queue_columns(snapshot: QueueSnapshot, estimates: Sequence[RuntimeEstimate])
     waiting: list[list[int]] = [[] for _ in snapshot.pools]
     beyond, places_of_pools = beyond_depth(snapshot), pool_places(snapshot.pools)
     for place, job in enumerate(snapshot.jobs):
-        pool = places_of_pools.get(job.submission.queue, 0)
+        pool = places_of_pools[job.submission.queue]
         if job.state is JobState.RUNNING:
             running[pool].append(place)
         elif place in beyond:
@@ -284,7 +284,7 @@ def with_job(
 
     The job varies together with those of its own user, and with no other.
     """
-    queue = columns.pools[pool_places(snapshot.pools).get(job.submission.queue, 0)]
+    queue = columns.pools[pool_places(snapshot.pools)[job.submission.queue]]
     owners = {job.owner: columns.owners.get(job.owner, NOBODY)}
     row = _columns([job], [estimate], snapshot, owners)
     return replace(

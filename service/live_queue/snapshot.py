@@ -1,5 +1,6 @@
 """A queue as its resource manager shows it: the machine, the scheduler's rules and the jobs."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Literal
@@ -167,7 +168,10 @@ class RuntimeEstimate(Struct, frozen=True, gc=False):
     is_predicted: bool = True
 
 
-def pool_places(pools: Sequence[Pool]) -> dict[str | None, int]:
+def pool_places(pools: Sequence[Pool]) -> defaultdict[str | None, int]:
     """Return the place of the pool that serves each queue; the first pool serves all others."""
     last_first = reversed([*enumerate(pools)])
-    return {queue: place for place, pool in last_first for queue in pool.queues}
+    named: dict[str | None, int] = {
+        queue: place for place, pool in last_first for queue in pool.queues
+    }
+    return defaultdict(int, named)

@@ -1,5 +1,7 @@
 """Shows jobs that have ended: planned, ran, and why."""
 
+from typing import Any
+
 from predictors.jobs import milliseconds
 from service.auth import Caller
 from service.contract.answers import IntervalAnswer
@@ -40,8 +42,7 @@ def read_ended_job(store: Store, cluster: str, job_id: str, caller: Caller) -> E
 
 def run_answer(ended: EndedRun) -> EndedRunAnswer:
     """Return a run and its prediction as the API answers them."""
-    run, job, prediction = ended.run, ended.run.submission, ended.prediction
-    median = prediction.median if prediction else None
+    run, job = ended.run, ended.run.submission
     return EndedRunAnswer(
         user=job.user,
         project=job.project,
@@ -55,13 +56,21 @@ def run_answer(ended: EndedRun) -> EndedRunAnswer:
         wait=run.start_time - job.submit_time,
         runtime=run.runtime,
         status=run.status,
-        predicted_walltime=milliseconds(prediction.predicted_walltime, job.requested_walltime)
-        if prediction
-        else None,
-        likely=None if median is None else milliseconds(median, job.requested_walltime),
-        method=prediction.method if prediction else None,
-        interval=range_answer(prediction, job.requested_walltime) if prediction else None,
+        **prediction_fields(ended.prediction, job.requested_walltime),
     )
+
+
+def prediction_fields(prediction: ScoredPrediction | None, request: float) -> dict[str, Any]:
+    """Return the fields of an answer that a prediction has; all are None without one."""
+    if prediction is None:
+        return dict.fromkeys(("predicted_walltime", "likely", "method", "interval"))
+    median = prediction.median
+    return {
+        "predicted_walltime": milliseconds(prediction.predicted_walltime, request),
+        "likely": None if median is None else milliseconds(median, request),
+        "method": prediction.method,
+        "interval": range_answer(prediction, request),
+    }
 
 
 def range_answer(prediction: ScoredPrediction, request: float) -> IntervalAnswer | None:

@@ -275,7 +275,7 @@ def pool_answers(snapshot: QueueSnapshot) -> list[PoolAnswer]:
     used, places_of_pools = [0] * len(snapshot.pools), pool_places(snapshot.pools)
     for job in snapshot.jobs:
         if job.state is JobState.RUNNING:
-            used[places_of_pools.get(job.submission.queue, 0)] += job.processors
+            used[places_of_pools[job.submission.queue]] += job.processors
     return [
         PoolAnswer(processors=pool.processors, used=taken, queues=list(pool.queues))
         for pool, taken in zip(snapshot.pools, used, strict=True)

@@ -159,7 +159,7 @@ class WhatIf:
         if forecast is None:
             return "no-snapshot" if self._keeper.of(cluster) is None else "no-forecast"
         pools = forecast.queue.snapshot.pools
-        pool = pools[pool_places(pools).get(request.queue, 0)]
+        pool = pools[pool_places(pools)[request.queue]]
         if (request.requested_processors or 1) > pool.processors:
             return "too-large"
         return "not-planned" if forecast.queue.unplayed else None
@@ -239,7 +239,7 @@ def free_processors(queue: LiveQueue) -> list[FreeProcessors]:
         forecast = queue.forecasts.get(job.job_id)
         point = forecast.last if forecast and job.state is not JobState.HELD else None
         if point is not None:
-            spans[places_of_pools.get(job.submission.queue, 0)].append(
+            spans[places_of_pools[job.submission.queue]].append(
                 (point.start - snapshot.taken_at, point.end - snapshot.taken_at, job.processors)
             )
     return [
@@ -255,7 +255,7 @@ def in_gap(
     estimate: RuntimeEstimate,
 ) -> PoolForecast:
     """Return the forecast of a job that takes the first gap and moves no other job."""
-    place = pool_places(queue.snapshot.pools).get(request.queue, 0)
+    place = pool_places(queue.snapshot.pools)[request.queue]
     by_requests = queue.snapshot.rules.plans_by == "requests"
     length = request.requested_walltime if by_requests else estimate.runtime
     start = pools[place].first_gap(request.requested_processors or 1, length)
