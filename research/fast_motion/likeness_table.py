@@ -44,20 +44,25 @@ class LogWindow(NamedTuple):
     queue: str
 
 
+SP2, HPC2N = "SDSC-SP2-1998-4.2-cln.swf.gz", "HPC2N-2002-2.2-cln.swf.gz"
+NODES_OF_SP2, NODES_OF_HPC2N = "NodeName=n[0-127] CPUs=1", "NodeName=n[0-119] CPUs=2"
+
 WINDOWS = {
-    "sp2-short": LogWindow(
-        "SDSC-SP2-1998-4.2-cln.swf.gz", 113, 1.5, "NodeName=n[0-127] CPUs=1", "n[64-127]", "normal"
-    ),
-    "sp2-long": LogWindow(
-        "SDSC-SP2-1998-4.2-cln.swf.gz", 380, 3, "NodeName=n[0-127] CPUs=1", "n[64-127]", "express"
-    ),
-    "hpc2n": LogWindow(
-        "HPC2N-2002-2.2-cln.swf.gz", 112, 3, "NodeName=n[0-119] CPUs=2", "n[60-119]", "fque"
-    ),
+    "sp2-short": LogWindow(SP2, 113, 1.5, NODES_OF_SP2, "n[64-127]", "normal"),
+    "sp2-long": LogWindow(SP2, 380, 3, NODES_OF_SP2, "n[64-127]", "express"),
+    "hpc2n": LogWindow(HPC2N, 112, 3, NODES_OF_HPC2N, "n[60-119]", "fque"),
     "cm5": LogWindow(
         "LANL-CM5-1994-4.1-cln.swf.gz", 300, 3, "NodeName=n[0-31] CPUs=32", "n[16-31]",
         "scavenge_development",
     ),
+    **{
+        f"sp2-{day}": LogWindow(SP2, day, 3, NODES_OF_SP2, "n[64-127]", "express")
+        for day in (284, 352, 548)
+    },
+    **{
+        f"hpc2n-{day}": LogWindow(HPC2N, day, 3, NODES_OF_HPC2N, "n[60-119]", "fque")
+        for day in (212, 416, 792)
+    },
 }  # fmt: skip
 
 ALL = "PartitionName=all Nodes=ALL Default=YES OverSubscribe=EXCLUSIVE PriorityJobFactor=1"
@@ -107,29 +112,18 @@ class Row(NamedTuple):
         return "-".join(self)
 
 
-ROWS = (
-    Row("sp2-long", TODAY, "installed"),
-    Row("sp2-long", PREDICTED, "installed"),
-    Row("sp2-short", "shared", "installed"),
-    Row("hpc2n", TODAY, "installed"),
-    Row("hpc2n", PREDICTED, "installed"),
-    Row("cm5", TODAY, "installed"),
-    Row("cm5", "shared", "installed"),
-    Row("sp2-short", "soft", "later"),
-    Row("sp2-long", REQUESTED, "installed"),
-    Row("hpc2n", REQUESTED, "installed"),
-    Row("cm5", "soft", "later"),
-    Row("hpc2n", "soft", "later"),
-    Row("sp2-short", TODAY, "installed"),
-    Row("sp2-short", PREDICTED, "installed"),
-    Row("sp2-short", REQUESTED, "installed"),
-    Row("hpc2n", "shared", "installed"),
-    Row("sp2-long", "shared", "installed"),
-    Row("sp2-long", "soft", "later"),
-    *(Row(window, TODAY, "later") for window in WINDOWS),
-    *(Row(window, "shared", "later") for window in WINDOWS),
+CONFIGURATIONS_OF = {
+    "installed": (TODAY, REQUESTED, PREDICTED, "shared"),
+    "later": ("soft", TODAY, "shared"),
+}
+"""What is played on each Slurm."""
+
+ROWS = tuple(
+    Row(window, configuration, release)
+    for release, configurations in CONFIGURATIONS_OF.items()
+    for configuration in configurations
+    for window in WINDOWS
 )
-"""The rows, those that are most needed first."""
 
 
 def play(row: Row, options: argparse.Namespace) -> None:
