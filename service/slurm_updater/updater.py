@@ -107,7 +107,7 @@ class QueueUpdate(Struct, kw_only=True):
         updated: jobs that were changed.
         refused: why Slurm did not change a job, or not all that was to be changed, by job.
         postponed: changes that are left to the next round, for the sake of slurmctld.
-        update_seconds: slurmctld's time for an update, as sdiag counted it; None if it did not.
+        update_seconds: slurmctld's time for an update, without waits for locks; None if unknown.
         warnings: what the site wants and this Slurm cannot do.
     """
 

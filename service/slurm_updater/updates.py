@@ -4,8 +4,10 @@ import os
 import re
 import select
 import subprocess
+from collections import deque
 from collections.abc import Callable, Mapping
 from math import inf
+from statistics import median
 from time import monotonic, perf_counter
 from typing import TypeVar
 
@@ -22,8 +24,18 @@ Result = TypeVar("Result")
 LONGEST_LINE = 4000
 """Characters of an update that scontrol gets on its standard input."""
 
-UPDATES_PER_READING = 50
+UPDATES_PER_READING = 10
 """Updates between two readings of ``sdiag``, which is a request to slurmctld itself."""
+
+RECENT = 9
+"""Readings of ``sdiag``, and answers, whose median is the time of an update.
+
+Some updates wait for seconds until the backfill scheduler leaves its lock; ``sdiag`` counts that
+as their time, but slurmctld works meanwhile. The median leaves them out.
+"""
+
+FEW = 5
+"""Updates without pauses at the beginning, until a median of answers is known."""
 
 ENDING_SECONDS = 5.0
 """Seconds that scontrol may take to end."""
@@ -109,16 +121,13 @@ class JobUpdates:
 class UpdatePace:
     """Pauses after updates, so that these take at most a share of slurmctld's time.
 
-    The time of an update is that which ``sdiag`` counts. Where it counts nothing, it is the time
-    until the answer.
+    The time of an update is the lesser of two medians: of what ``sdiag`` counts, and of the times
+    until an answer.
 
     Args:
         slurm: the commands.
         share: largest share of slurmctld's time, more than 0 and at most 1.
         sleep: pauses for some seconds.
-
-    Attributes:
-        seconds: slurmctld's time for an update, as it was counted last; None before.
     """
 
     def __init__(self, slurm: Slurm, share: float, sleep: Callable[[float], None]) -> None:
@@ -127,7 +136,14 @@ class UpdatePace:
         self._sleep = sleep
         self._before: UpdateTime | None = None
         self._updates = 0
-        self.seconds: float | None = None
+        self._counted: deque[float] = deque(maxlen=RECENT)
+        self._answers: deque[float] = deque(maxlen=RECENT)
+
+    @property
+    def seconds(self) -> float | None:
+        """Return slurmctld's time for an update; None before the first one."""
+        known = [median(times) for times in (self._counted, self._answers) if times]
+        return min(known, default=None)
 
     def read(self) -> None:
         """Count slurmctld's time for an update since the last reading."""
@@ -135,22 +151,23 @@ class UpdatePace:
         now, before = self._slurm.update_time(), self._before
         self._before = now
         if now is None:
-            self.seconds = None
+            self._counted.clear()
             return
         if before is None or now.updates < before.updates:  # sdiag begins anew at midnight
             before = UpdateTime(0, 0.0)
         if now.updates > before.updates:
-            self.seconds = (now.seconds - before.seconds) / (now.updates - before.updates)
+            seconds = (now.seconds - before.seconds) / (now.updates - before.updates)
+            self._counted.append(seconds)
 
     def time(self, update: Callable[[], Result], *, longest: float = inf) -> Result:
         """Make an update, pause for at most ``longest`` seconds, and return its result."""
         began = perf_counter()
         result = update()
-        took = perf_counter() - began
+        self._answers.append(perf_counter() - began)
         self._updates += 1
-        is_first_count = self.seconds is None and self._before is not None
-        if is_first_count or self._updates >= UPDATES_PER_READING:
+        if self._updates >= UPDATES_PER_READING:
             self.read()
-        cost = took if self.seconds is None else self.seconds
-        self._sleep(min(longest, max(0.0, cost / self._share - took)))
+        if self.seconds is not None and len(self._answers) >= FEW:
+            pause = self.seconds / self._share - (perf_counter() - began)
+            self._sleep(min(longest, max(0.0, pause)))
         return result

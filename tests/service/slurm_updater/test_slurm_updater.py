@@ -8,7 +8,7 @@ import time
 from contextlib import nullcontext
 from io import BytesIO
 from itertools import count
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 
 import pytest
@@ -34,7 +34,7 @@ from service.slurm_updater.queries import NonsenseError, ServiceQueries
 from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, keeps_limits
 from service.slurm_updater.squeue import UnreadableQueueError, read_queue, tasks_of
 from service.slurm_updater.updater import Updater, UpdaterOptions
-from service.slurm_updater.updates import UpdatePace
+from service.slurm_updater.updates import FEW, UpdatePace
 from simulator.replay.remote import RemoteError
 
 SAMPLES = Path(__file__).parents[4] / "shared" / "samples" / "slurm"
@@ -585,33 +585,46 @@ COUNTED = "\tREQUEST_UPDATE_JOB    ( 3001) count:{}  ave_time:1999   total_time:
 """A line of sdiag; times are microseconds."""
 
 
-@pytest.mark.parametrize(("counts", "pause"), [([(10, 20_000)], 0.04), ([], 0.0)])
-def test_updates_take_their_share_of_slurmctlds_time(slurm, counts, pause):
-    slurm.counts("".join(COUNTED.format(*each) for each in counts))
+def pace_of(slurm, share, pauses):
+    return UpdatePace(Slurm(slurm.directory), share, pauses.append)
+
+
+def test_updates_take_their_share_of_slurmctlds_time(slurm):
+    slurm.counts(COUNTED.format(10, 20_000))
     pauses = []
-    pace = UpdatePace(Slurm(slurm.directory), 0.05, pauses.append)
+    pace = pace_of(slurm, 0.05, pauses)
     pace.read()
-    pace.time(lambda: None)
-    pace.time(lambda: None, longest=pause / 2)
-    assert pauses == [pytest.approx(pause, abs=0.005), pause / 2]
+    for longest in [inf] * FEW + [0.001]:
+        pace.time(lambda: time.sleep(0.005), longest=longest)
+    assert pauses == [pytest.approx(0.035, abs=0.01), 0.001]
 
 
 def test_the_time_of_updates_is_counted_again_and_again_and_anew_after_midnight(slurm):
-    pace, found = UpdatePace(Slurm(slurm.directory), 0.05, lambda _seconds: None), []
+    pace, found = pace_of(slurm, 0.05, []), []
     for counts in [(10, 20_000), (20, 30_000), (20, 30_000), (5, 25_000)]:
         slurm.counts(COUNTED.format(*counts))
         pace.read()
         found.append(pace.seconds)
-    assert found == pytest.approx([0.002, 0.001, 0.001, 0.005])
+    assert found == pytest.approx([0.002, 0.0015, 0.0015, 0.002])
+
+
+def test_updates_that_waited_for_the_scheduler_delay_no_others(slurm):
+    pace, total = pace_of(slurm, 0.05, []), 0
+    for reading, seconds in enumerate([0.001, 0.2, 0.001, 0.001, 0.2], start=1):
+        total += int(10e6 * seconds)
+        slurm.counts(COUNTED.format(10 * reading, total))
+        pace.read()
+    assert pace.seconds == pytest.approx(0.001)
 
 
 def test_without_sdiag_the_time_until_the_answer_counts(slurm):
     (slurm.directory / "sdiag").unlink()
     pauses = []
-    pace = UpdatePace(Slurm(slurm.directory), 0.5, pauses.append)
+    pace = pace_of(slurm, 0.5, pauses)
     pace.read()
-    pace.time(lambda: time.sleep(0.05))
-    assert pauses == [pytest.approx(0.05, abs=0.04)]
+    for seconds in [0.2, *[0.02] * (FEW - 1)]:
+        pace.time(lambda seconds=seconds: time.sleep(seconds))
+    assert pauses == [pytest.approx(0.02, abs=0.015)]
 
 
 def test_many_updates_go_through_one_scontrol(slurm, updater, monkeypatch):
