@@ -88,9 +88,12 @@ class PoolQueue:
 
 
 class PlayingLimits(NamedTuple):
-    """Seconds in which the queue is played as predicted, and with all other futures."""
+    """Seconds in which the queue is played as predicted, and with all other futures.
 
-    expected: float
+    Without a limit of the first all waiting jobs are played.
+    """
+
+    expected: float | None
     total: float
 
 
@@ -101,8 +104,8 @@ They leave time for what is around the plays: with it, the expected future of 20
 should be there within 2 s, and all futures within 10 s.
 """
 
-AWAITED_SECONDS = 0.3
-"""Limit of all plays together for which a caller waits."""
+AWAITED = PlayingLimits(None, 0.3)
+"""Limits of all plays together for which a caller waits."""
 
 
 class QueueColumns(NamedTuple):
@@ -372,9 +375,10 @@ def play_pools(
     if limits is None:
         return [_play(pool, semantics, ratios, samples) for pool in pools]
     began, forecasts = perf_counter(), []
+    expected = None if limits.expected is None else limits.expected / len(pools)
     for place, pool in enumerate(pools):
         passed, others = perf_counter() - began, len(pools) - place
-        share = PlayingLimits(limits.expected / len(pools), (limits.total - passed) / others)
+        share = PlayingLimits(expected, (limits.total - passed) / others)
         forecasts.append(_play(pool, semantics, ratios, samples, share))
     return forecasts
 
@@ -397,7 +401,7 @@ def _play(
     limits: PlayingLimits | None = None,
 ) -> PoolForecast:
     deadline = None if limits is None else perf_counter() + limits.total
-    pool, expected, cost = _deepest(pool, semantics, limits)
+    pool, expected, cost = _deepest(pool, semantics, limits.expected if limits else None)
     every = [expected]
     if has_known_errors(ratios, chain(*pool.ladders)) and _fits(cost, deadline):
         for other in futures_one_by_one(pool.queue, semantics, ratios, samples, pool.ladders):
@@ -423,21 +427,23 @@ def _fits(cost: float, deadline: float | None) -> bool:
 
 
 def _deepest(
-    pool: PoolQueue, semantics: Semantics, limits: PlayingLimits | None
+    pool: PoolQueue, semantics: Semantics, left: float | None
 ) -> tuple[PoolQueue, Forecast, float]:
     """Play as many waiting jobs as fit into the time; return them, their play, and its seconds.
 
-    The time of a play grows up to the cube of the number of waiting jobs.
+    The time of a play grows up to the cube of the number of waiting jobs. With None as the
+    seconds that are ``left`` all of them are played.
     """
-    left = limits.expected if limits else 0.0
-    depth = FIRST_DEPTH if limits else len(pool.waiting)
+    depth = len(pool.waiting) if left is None else FIRST_DEPTH
     while True:
         first = pool.first(depth) if depth < len(pool.waiting) else pool
         began = perf_counter()
         expected = forecast(first.queue, semantics)
         cost = perf_counter() - began
+        if left is None or depth >= len(pool.waiting):
+            return first, expected, cost
         left -= cost
         growth = min(MOST_GROWTH, (max(0.0, left) / cost) ** (1 / 3))
-        if depth >= len(pool.waiting) or growth < LEAST_GROWTH:
+        if growth < LEAST_GROWTH:
             return first, expected, cost
         depth = int(depth * growth)

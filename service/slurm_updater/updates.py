@@ -37,6 +37,9 @@ as their time, but slurmctld works meanwhile. The median leaves them out.
 FEW = 5
 """Updates without pauses at the beginning, until a median of answers is known."""
 
+MOST_CREDIT = 1.0
+"""Seconds for which later pauses may be shorter after an update or a reading that took long."""
+
 ENDING_SECONDS = 5.0
 """Seconds that scontrol may take to end."""
 
@@ -128,14 +131,23 @@ class UpdatePace:
         slurm: the commands.
         share: largest share of slurmctld's time, more than 0 and at most 1.
         sleep: pauses for some seconds.
+        clock: seconds.
     """
 
-    def __init__(self, slurm: Slurm, share: float, sleep: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        slurm: Slurm,
+        share: float,
+        sleep: Callable[[float], None],
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
         self._slurm = slurm
         self._share = share
         self._sleep = sleep
+        self._clock = clock
         self._before: UpdateTime | None = None
         self._updates = 0
+        self._due = -inf
         self._counted: deque[float] = deque(maxlen=RECENT)
         self._answers: deque[float] = deque(maxlen=RECENT)
 
@@ -161,13 +173,14 @@ class UpdatePace:
 
     def time(self, update: Callable[[], Result], *, longest: float = inf) -> Result:
         """Make an update, pause for at most ``longest`` seconds, and return its result."""
-        began = perf_counter()
+        began = self._clock()
         result = update()
-        self._answers.append(perf_counter() - began)
+        self._answers.append(self._clock() - began)
         self._updates += 1
         if self._updates >= UPDATES_PER_READING:
             self.read()
+        self._due = max(self._due, began - MOST_CREDIT)
         if self.seconds is not None and len(self._answers) >= FEW:
-            pause = self.seconds / self._share - (perf_counter() - began)
-            self._sleep(min(longest, max(0.0, pause)))
+            self._due += self.seconds / self._share
+            self._sleep(min(longest, max(0.0, self._due - self._clock())))
         return result

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +47,9 @@ SETTINGS = {
     "PriorityType": "priority/multifactor",
     "SchedulerParameters": "bf_interval=30,sched_interval=60,default_queue_depth=100",
 }
+LOOPS = 4
+"""Processes that submit the jobs of the queue."""
+
 SUBMITTING = """
 number=$1
 while [ $number -lt $2 ]; do
@@ -72,16 +76,18 @@ def site(count):
         eventually(lambda: slurm.job(blocker)["JobState"] == "RUNNING", seconds=30)
         script = slurm.directory / "job.sh"
         script.write_text("#!/bin/sh\ntrue\n")
-        halves = [(0, count // 2), (count // 2, count)]
+        slurm.run("scontrol", "update", "PartitionName=short", "State=DOWN")  # no lock is held long
+        bounds = [count * part // LOOPS for part in range(LOOPS + 1)]
         loops = [
             subprocess.Popen(
                 ["sh", "-c", SUBMITTING, "sh", str(first), str(last), str(script)],
                 env=slurm.environment, cwd=slurm.directory,
             )
-            for first, last in halves
+            for first, last in pairwise(bounds)
         ]  # fmt: skip
         began = time.monotonic()
-        assert [each.wait(1800) for each in loops] == [0, 0]
+        assert [each.wait(1800) for each in loops] == [0] * LOOPS
+        slurm.run("scontrol", "update", "PartitionName=short", "State=UP")
         sys.stdout.write(f"{count} jobs submitted in {time.monotonic() - began:.0f} s\n")
         yield site
 

@@ -24,7 +24,7 @@ from service.live_queue.job_forecasts import (
     waiting_point,
 )
 from service.live_queue.playing import (
-    AWAITED_SECONDS,
+    AWAITED,
     FreeProcessors,
     JobTimes,
     PoolForecast,
@@ -172,7 +172,7 @@ class WhatIf:
         Where the plays would take longer than a caller waits, each job gets the first gap of the
         last forecast.
         """
-        if forecast.queue.cost * len(jobs) > AWAITED_SECONDS:
+        if forecast.queue.cost * len(jobs) > AWAITED.total:
             pools = await self._free_processors(forecast.queue)
             return [in_gap(forecast.queue, pools, *job) for job in jobs]
         return await self._play(forecast, jobs)
@@ -191,10 +191,10 @@ class WhatIf:
         """Play the queue once for each job, which stands at its end."""
         snapshot = forecast.queue.snapshot
         pools = await asyncio.to_thread(self._with_each, forecast, jobs)
-        plays = AWAITED_SECONDS / max(forecast.queue.cost, 1e-6) / len(pools)
+        plays = AWAITED.total / max(forecast.queue.cost, 1e-6) / len(pools)
         samples = min(self._settings.forecast_samples, max(0, int(plays) - 1))
         ratios = self._follower.state_of(snapshot.cluster).error_ratios.ascending()
-        return await self._process.run(play_pools, pools, snapshot.rules, ratios, samples)
+        return await self._process.run(play_pools, pools, snapshot.rules, ratios, samples, AWAITED)
 
     def _with_each(
         self, forecast: VersionedQueue, jobs: Sequence[tuple[Submission, RuntimeEstimate]]

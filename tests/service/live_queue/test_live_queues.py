@@ -4,6 +4,7 @@ import pytest
 from asgi_client import NOW, run_of
 
 from service.live_queue.job_forecasts import LiveQueue, packed
+from service.live_queue.playing import PlayingLimits
 from service.live_queue.snapshot import Pool, QueueSnapshot, SchedulerRules
 from service.store.tables import queues as queues_table
 from service.worker.queue_keeper import VersionedQueue
@@ -485,7 +486,7 @@ def test_jobs_that_would_start_beyond_the_window_are_not_planned(live):
 
 
 def test_what_if_takes_the_first_gap_where_plays_take_too_long(live, monkeypatch):
-    monkeypatch.setattr("service.operations.live_queue.what_if.AWAITED_SECONDS", 0.0)
+    monkeypatch.setattr("service.operations.live_queue.what_if.AWAITED", PlayingLimits(None, 0.0))
     put(live, queue(running=[LONG], waiting=[WIDE, SMALL]))
     asked = {"submission": {"requested_walltime": 60, "queue": "short"}}
     answer = live.post(WHAT_IF, asked).json()

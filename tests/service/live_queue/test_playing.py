@@ -9,6 +9,7 @@ from shared_nodes import nodes
 from predictors.jobs import Submission
 from predictors.memory.error_ratios import ENOUGH_RATIOS
 from service.live_queue.playing import (
+    AWAITED,
     FIRST_DEPTH,
     NOBODY,
     FreeProcessors,
@@ -125,6 +126,13 @@ def test_without_time_the_first_jobs_are_played_and_no_other_futures():
     )
     assert len(played.starts.expected) == FIRST_DEPTH
     assert (played.samples, played.coverage, played.no_interval) == (0, None, "no-time")
+
+
+def test_all_jobs_of_a_what_if_are_played_and_other_futures_while_there_is_time():
+    pools, ratios = long_queue(FIRST_DEPTH + 1).pools, [1.0] * ENOUGH_RATIOS
+    (played,) = play_pools(pools, SchedulerRules(), ratios, 19, AWAITED._replace(total=0.0))
+    assert len(played.starts.expected) == FIRST_DEPTH + 1
+    assert (played.samples, played.no_interval) == (0, "no-time")
 
 
 def test_with_time_all_jobs_are_played_as_without_a_limit():

@@ -34,7 +34,7 @@ from service.slurm_updater.queries import NonsenseError, ServiceQueries
 from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, keeps_limits
 from service.slurm_updater.squeue import UnreadableQueueError, read_queue, tasks_of
 from service.slurm_updater.updater import Updater, UpdaterOptions
-from service.slurm_updater.updates import FEW, UpdatePace
+from service.slurm_updater.updates import MOST_CREDIT, UpdatePace
 from simulator.replay.remote import RemoteError
 
 SAMPLES = Path(__file__).parents[4] / "shared" / "samples" / "slurm"
@@ -585,22 +585,49 @@ COUNTED = "\tREQUEST_UPDATE_JOB    ( 3001) count:{}  ave_time:1999   total_time:
 """A line of sdiag; times are microseconds."""
 
 
-def pace_of(slurm, share, pauses):
-    return UpdatePace(Slurm(slurm.directory), share, pauses.append)
+class PacedUpdates:
+    """Updates that take seconds of a clock of their own, and the pauses after them."""
+
+    def __init__(self, slurm, share):
+        self.now, self.pauses = 0.0, []
+        self.pace = UpdatePace(Slurm(slurm.directory), share, self.sleep, lambda: self.now)
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.pauses.append(seconds)
+
+    def update(self, *took, longest=inf):
+        for seconds in took:
+            self.pace.time(lambda seconds=seconds: self.pass_time(seconds), longest=longest)
+
+    def pass_time(self, seconds):
+        self.now += seconds
 
 
 def test_updates_take_their_share_of_slurmctlds_time(slurm):
     slurm.counts(COUNTED.format(10, 20_000))
-    pauses = []
-    pace = pace_of(slurm, 0.05, pauses)
-    pace.read()
-    for longest in [inf] * FEW + [0.001]:
-        pace.time(lambda: time.sleep(0.005), longest=longest)
-    assert pauses == [pytest.approx(0.035, abs=0.01), 0.001]
+    paced = PacedUpdates(slurm, 0.05)
+    paced.pace.read()
+    paced.update(*[0.005] * 100)
+    assert paced.now == pytest.approx(100 * 0.002 / 0.05 - MOST_CREDIT, abs=0.2)
+    assert paced.pauses[-1] == pytest.approx(0.035)
+    paced.update(0.005, longest=0.001)
+    assert paced.pauses[-1] == 0.001
+
+
+def test_updates_after_one_that_waited_long_come_sooner_for_a_second(slurm):
+    slurm.counts(COUNTED.format(10, 20_000))
+    paced = PacedUpdates(slurm, 0.05)
+    paced.pace.read()
+    paced.update(*[0.005] * 100)
+    before = paced.now
+    paced.update(10.0, *[0.005] * 100)
+    passed = before + 10.0 + 101 * 0.04 - paced.now
+    assert passed == pytest.approx(MOST_CREDIT + 0.04, abs=0.05)
 
 
 def test_the_time_of_updates_is_counted_again_and_again_and_anew_after_midnight(slurm):
-    pace, found = pace_of(slurm, 0.05, []), []
+    pace, found = PacedUpdates(slurm, 0.05).pace, []
     for counts in [(10, 20_000), (20, 30_000), (20, 30_000), (5, 25_000)]:
         slurm.counts(COUNTED.format(*counts))
         pace.read()
@@ -609,7 +636,7 @@ def test_the_time_of_updates_is_counted_again_and_again_and_anew_after_midnight(
 
 
 def test_updates_that_waited_for_the_scheduler_delay_no_others(slurm):
-    pace, total = pace_of(slurm, 0.05, []), 0
+    pace, total = PacedUpdates(slurm, 0.05).pace, 0
     for reading, seconds in enumerate([0.001, 0.2, 0.001, 0.001, 0.2], start=1):
         total += int(10e6 * seconds)
         slurm.counts(COUNTED.format(10 * reading, total))
@@ -619,12 +646,10 @@ def test_updates_that_waited_for_the_scheduler_delay_no_others(slurm):
 
 def test_without_sdiag_the_time_until_the_answer_counts(slurm):
     (slurm.directory / "sdiag").unlink()
-    pauses = []
-    pace = pace_of(slurm, 0.5, pauses)
-    pace.read()
-    for seconds in [0.2, *[0.02] * (FEW - 1)]:
-        pace.time(lambda seconds=seconds: time.sleep(seconds))
-    assert pauses == [pytest.approx(0.02, abs=0.015)]
+    paced = PacedUpdates(slurm, 0.5)
+    paced.pace.read()
+    paced.update(0.2, *[0.02] * 100)
+    assert paced.pauses[-1] == pytest.approx(0.02)
 
 
 def test_many_updates_go_through_one_scontrol(slurm, updater, monkeypatch):
