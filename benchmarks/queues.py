@@ -48,6 +48,9 @@ SCHEDULERS: dict[str, dict[str, Any]] = {
 """Rules that the updater of Slurm and the follower of PBS send; Slurm's depth is an option."""
 
 HAND_OVERS, WHAT_IFS, TURNS = 3, 100, 2
+STATES = 12
+"""Queues that are handed over one after the other beside what-ifs."""
+
 PAUSE = 0.002
 """Seconds between predictions: they come one by one, as from a submit filter."""
 
@@ -300,7 +303,9 @@ def measure(options: argparse.Namespace, scheduler: str, waiting: int) -> None:
             measure_hand_overs(client, process, queue, first)
             quiet = [seconds(partial(what_if, client)) for _ in range(WHAT_IFS)]
             show("what-if, p99", [*quiet, p99(quiet)])
-            with queues_coming(url, process, iter(queue.state, None)):
+            # They are made before: that would take processor time from the service.
+            states = [queue.state() for _ in range(STATES)]
+            with queues_coming(url, process, states):
                 beside = [seconds(partial(what_if, client)) for _ in range(WHAT_IFS)]
             show("what-if beside hand-overs, p99", [*beside, p99(beside)])
         measure_predictions(url, process, queue, options.seconds)
@@ -312,7 +317,6 @@ def measure_predictions(url: str, process: int, queue: Queue, lasting: float) ->
     busy: list[float] = []
     for _ in range(TURNS):
         alone += predictions(url, lasting)
-        # They are made before: that would take processor time from the predictions.
         states = [queue.state() for _ in range(ceil(lasting / MINUTE))]
         with queues_coming(url, process, states, every=MINUTE):
             busy += predictions(url, lasting)
