@@ -11,6 +11,7 @@ from simulator.engine.slurm.node_space import clear_plan, is_taken, move_window,
 from simulator.engine.slurm.slurm_state import (
     BOUNDED_PLANS,
     CANDIDATES,
+    NOW,
     PLAN,
     USABLE,
     SlurmState,
@@ -32,7 +33,8 @@ def cycle(state: SlurmState) -> None:
     """Plan the waiting jobs, and start those whose plan begins now.
 
     Where nothing has changed since the last cycle but that jobs joined the end of the queue, its
-    plan is kept, and only those jobs are planned.
+    plan is kept, and only those jobs are planned. Jobs behind the last one that could start now are
+    left for a later cycle, as no start depends on their plans.
     """
     clock = state.clock[0]
     clock.cycle_starts = 0
@@ -41,16 +43,23 @@ def cycle(state: SlurmState) -> None:
     else:
         move_window(state)
     place = clock.planned
-    while place < clock.waiting and not clock.stopped:
+    last = clock.waiting
+    while not clock.stopped:
+        last = _last_to_plan(state, place, last)
+        if place >= last:
+            break
         if clock.tested >= state.rules[0].bf_max_job_test or _has_to_stop(state):
             clock.stopped = 1
             break
         outcome = _plan(state, place)
-        if outcome != STARTED:
+        if outcome == STARTED:
+            last -= 1
+        else:
             place += 1
         if outcome == END_CYCLE:
             clock.stopped = 1
     clock.planned = place
+    clock.unable = clock.waiting
 
 
 @inlined
@@ -61,12 +70,45 @@ def _begin(state: SlurmState) -> None:
     clock.horizon = NEVER
     clock.tested = 0
     clock.planned = 0
+    clock.unable = 0
     clock.stopped = 0
     clock.replan = 0
     clock.cycles += 1
     for number in range(len(state.partitions)):
         state.partitions[number].tested = 0
     state.tested_of_user[:] = 0
+
+
+@inlined
+def _last_to_plan(state: SlurmState, place: int, last: int) -> int:
+    """Return how much of the queue is to be planned: up to the last job that could start now.
+
+    All of it where the duration of a cycle depends on the number of jobs, or where jobs share
+    nodes. As plans grow, a job that cannot start now does not become able to.
+
+    Args:
+        state: the state.
+        place: the next place to plan.
+        last: what this function returned last in this cycle, less the jobs started since.
+    """
+    rules, unable = state.rules[0], state.clock[0].unable
+    if not rules.skips or rules.test_time or rules.by_node:
+        return last
+    while last > max(place, unable) and not _could_start(state, state.queue[last - 1]):
+        last -= 1
+    return last if last > unable else place
+
+
+@kernel
+def _could_start(state: SlurmState, number: int) -> bool:
+    """Whether enough nodes are free now that no plan holds while a job would run."""
+    job = state.jobs[number]
+    if job.nodes > count(state.sets, NOW) or not allocation.is_within_limits(state, number):
+        return False
+    _free_during(state, number, state.clock[0].now, _length(state, number))
+    keep_common(state.sets, USABLE, state.sets, NOW)
+    is_enough: bool = count(state.sets, USABLE) >= job.nodes
+    return is_enough
 
 
 @inlined

@@ -114,6 +114,7 @@ CLOCK = _record(
     cycle_busy=np.int64,  # milliseconds that the cycle has taken
     replan=np.int64,  # more has changed since the last cycle than jobs that joined at the end
     planned=np.int64,  # number of waiting jobs that the last cycle looked at
+    unable=np.int64,  # jobs behind the planned ones that cannot start are in places below this
     stopped=np.int64,  # the last cycle ended before the end of the queue
     horizon=np.int64,  # until then a cycle would find what the last one found
     tested=np.int64,  # number of jobs that this cycle tested
