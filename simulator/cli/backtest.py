@@ -154,7 +154,12 @@ def backtest(
     ] = None,
     cores_per_node: CoresPerNode = None,
     shake: Annotated[
-        int, typer.Option(min=0, max=1000, help="Repetitions with submissions moved a little.")
+        int,
+        typer.Option(
+            min=0,
+            max=1000,
+            help="Repetitions with submissions moved a little; of methods not in force at most 2.",
+        ),
     ] = 10,
     processes: Processes = None,
     limit: Limit = None,
@@ -251,10 +256,10 @@ def play(
     files: "SiteFiles", methods: "Sequence[str]", shake: int, processes: int | None, *, quiet: bool
 ) -> "Plays":
     """Play the log and its shaken repetitions by all methods, with a progress bar."""
-    from simulator.reports.backtest.repetitions import play_all
+    from simulator.reports.backtest.repetitions import play_all, tasks_of
 
     with progress_bar("plays", quiet=quiet) as progress:
-        task = progress.add_task("", total=(shake + 1) * (len(methods) + 3))
+        task = progress.add_task("", total=len(tasks_of(methods, shake)))
         return play_all(
             files,
             methods,

@@ -267,7 +267,7 @@ def _methods(tested: Backtest) -> str:
     rows = [_method_row(tested, name) for name in names]
     note = (
         f"In bold what would be in force. Changes against today: mean, and {gains.COVERAGE:.0%} "
-        f"interval over {counted(tested.repetitions, 'play')} and {counted(tested.weeks, 'week')}; "
+        f"interval over {tested.plays_in_words} and {counted(tested.weeks, 'week')}; "
         f"green and red: the whole interval is less or more, and the mean by "
         f"{gains.MATERIAL:.0%}. Mean wait and bounded slowdown: means of the plays. "
         "Other figures are of the log as it is, played once. Mean error: how far the "
@@ -365,7 +365,7 @@ def _computed(tested: Backtest, name: str, facts: Mapping[str, str]) -> str:
 
 def _repetitions(tested: Backtest) -> str:
     text = (
-        f"{tested.repetitions}: the log as it is, and with every submission moved by up to "
+        f"{tested.plays_in_words}: the log as it is, and with every submission moved by up to "
         f"{SHAKE_SECONDS} s"
     )
     if len(tested.site.trace) > FULL_LOOP_JOBS and tested.repetitions > 1:

@@ -39,6 +39,7 @@ def as_document(tested: Backtest) -> dict[str, Any]:
         "exact": _column(tested, EXACT) | _change(tested, EXACT),
         "sampling": {
             "repetitions": tested.repetitions,
+            "repetitions_of_other_methods": min(map(len, tested.plays.values())),
             "weeks_of_load": tested.weeks,
             "fewest_weeks": FEWEST_WEEKS,
             "coverage": gains.COVERAGE,

@@ -87,11 +87,11 @@ def mean_slowdown(plays: Sequence[Play]) -> float:
 def gain(
     today: Sequence[Play], plays: Sequence[Play], measure: Callable[[Play], float]
 ) -> GainInterval:
-    """Return the relative decrease of a measure, repetition by repetition.
+    """Return the relative decrease of a measure, over the repetitions that both have.
 
     Where a measure is 0 today, there is nothing to gain: the gain is 0, or the loss whole.
     """
-    pairs = zip(today, plays, strict=True)
+    pairs = zip(today, plays, strict=False)
     return GainInterval.of([_share(measure(before), measure(after)) for before, after in pairs])
 
 
@@ -104,14 +104,16 @@ def _share(before: float, after: float) -> float:
 def resampled_gain(today: Sequence[Play], plays: Sequence[Play], measure: Measure) -> GainInterval:
     """Return the relative decrease of a measure, with an interval over repetitions and weeks.
 
-    With fewer than two weeks of load the interval is that of the repetitions.
+    With fewer than two weeks of load the interval is that of the repetitions. Repetitions count
+    that both have.
     """
+    repetitions = min(len(today), len(plays))
     whole = gain(today, plays, lambda play: float(getattr(play, measure)))
     weeks = weeks_of_load(today[0])
     if len(weeks) < 2:
         return whole
     before, after = _sums(today, measure)[:, weeks], _sums(plays, measure)[:, weeks]
-    repetition, drawn = _samples(len(today), len(weeks))
+    repetition, drawn = _samples(repetitions, len(weeks))
     sums = [each[repetition[:, None], drawn].sum(axis=1) for each in (before, after)]
     gained = 1 - sums[1] / np.maximum(sums[0], 1.0)
     low, high = np.quantile(gained, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])

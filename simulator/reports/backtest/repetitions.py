@@ -26,7 +26,7 @@ from simulator.scheduling.measures import (
 from simulator.scheduling.processes import several_processes
 from simulator.scheduling.simulate import Schedule, simulate_together
 from simulator.scheduling.workload import Workload
-from simulator.traces.shake import shaken
+from simulator.traces.shake import FEWEST_REPETITIONS, shaken
 from simulator.traces.trace import Integers
 
 SHAKE_SECONDS = 60
@@ -34,6 +34,9 @@ SHAKE_SECONDS = 60
 
 FULL_LOOP_JOBS = 100_000
 """In logs of more jobs, repetitions take over the predictions of the log itself."""
+
+REPETITIONS_BESIDE = FEWEST_REPETITIONS
+"""Most plays of a method that is not in force, and of exact run times: no verdict rests on them."""
 
 JOBS_WORTH_A_PROCESS = 400_000
 """A process of its own takes seconds to begin; fewer jobs to play in all are played in this one."""
@@ -263,33 +266,40 @@ def play_all(
 ) -> Plays:
     """Play requests under both orders, every method, and exact runtimes.
 
-    Each is played ``shakes`` times more, shaken.
+    Requests and the method in force are played ``shakes`` times more, shaken; the others up to
+    ``REPETITIONS_BESIDE`` times in all.
 
     Args:
         files: the site.
-        methods: method specs as ``MethodSpec`` reads them.
+        methods: method specs as ``MethodSpec`` reads them, the method in force first.
         shakes: number of shaken copies of the log.
         processes: number of processes; None takes all cores where it is worth it.
         progress: called with the number of plays that have just ended.
     """
-    names = (REQUESTED, BY_REQUEST, *methods, EXACT)
     jobs = len(files.mapped().trace)
     keep = jobs > FULL_LOOP_JOBS and shakes > 0
-    tasks = [
-        Task(number, name, repetition, keep and name not in {REQUESTED, BY_REQUEST, EXACT})
-        for repetition in range(shakes + 1)
-        for number, name in enumerate(names)
-    ]
+    tasks = tasks_of(methods, shakes, keep=keep)
     if processes is None:
         small = len(tasks) * jobs < JOBS_WORTH_A_PROCESS
         processes = 1 if small else cpu_count() or 1
     directory = files.directory if keep else None
-    found: dict[str, dict[int, Play]] = {name: {} for name in names}
+    found: dict[str, dict[int, Play]] = {task.estimates: {} for task in tasks}
     for task, each in _played(files, tasks, processes, directory):
         found[task.estimates][task.repetition] = each
         if progress:
             progress(1)
     return {name: [plays[number] for number in sorted(plays)] for name, plays in found.items()}
+
+
+def tasks_of(methods: Sequence[str], shakes: int, *, keep: bool = False) -> list[Task]:
+    """Return the plays of a backtest; ``keep``: repetitions take over predictions."""
+    names = (REQUESTED, BY_REQUEST, *methods, EXACT)
+    return [
+        Task(number, name, repetition, keep and name not in {REQUESTED, BY_REQUEST, EXACT})
+        for repetition in range(shakes + 1)
+        for number, name in enumerate(names)
+        if number <= FIRST_METHOD or repetition < REPETITIONS_BESIDE
+    ]
 
 
 def _played(

@@ -26,7 +26,7 @@ def text_of(tested: Backtest) -> str:
     rows = [_row(tested, name) for name in names]
     legend = (
         f"Mean wait and bounded slowdown; change against today's requests, {gains.COVERAGE:.0%} "
-        f"interval over {counted(tested.repetitions, 'play')} and {counted(tested.weeks, 'week')}; "
+        f"interval over {tested.plays_in_words} and {counted(tested.weeks, 'week')}; "
         "by-request: the queue ordered by requests; short: jobs that run longer than predicted. * "
         "would be in force."
     )

@@ -112,8 +112,15 @@ class Backtest:
 
     @property
     def repetitions(self) -> int:
-        """Number of plays with each source of estimates."""
+        """Number of plays today, ordered by request, and with the method in force."""
         return len(self.today)
+
+    @property
+    def plays_in_words(self) -> str:
+        """The number of plays, and that of other methods where it is smaller."""
+        fewest = min(map(len, self.plays.values()))
+        beside = f" ({fewest} of other methods and exact)" if fewest < self.repetitions else ""
+        return counted(self.repetitions, "play") + beside
 
     @property
     def weeks(self) -> int:

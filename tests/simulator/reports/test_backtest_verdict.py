@@ -11,7 +11,14 @@ from simulator.reports.backtest import repetitions, verdict
 from simulator.reports.backtest.believability import Quality, compare
 from simulator.reports.backtest.gains import GainInterval, gain, resampled_gain
 from simulator.reports.backtest.harm import Harm, harm_of
-from simulator.reports.backtest.repetitions import QUANTILES, GroupMeans, Play, Waits, play_all
+from simulator.reports.backtest.repetitions import (
+    QUANTILES,
+    GroupMeans,
+    Play,
+    Waits,
+    play_all,
+    tasks_of,
+)
 from simulator.reports.backtest.report_text import text_of
 from simulator.reports.backtest.site import BacktestSite, groupings_of, machines_of
 from simulator.reports.backtest.site_files import SiteFiles
@@ -145,6 +152,21 @@ def test_classes_that_wait_a_tenth_longer_are_harm():
     assert harm.classes == ["jobs of 2 to 4 processors"]
     assert harm.reasons == ["jobs of 2 to 4 processors would wait longer by more than a tenth"]
     assert harm.longer_share == {"job sizes": 0.5}
+
+
+def test_methods_beside_the_one_in_force_are_played_three_times():
+    names = [task.estimates for task in tasks_of(["auto", "knn"], 10)]
+    plays = {name: names.count(name) for name in names}
+    assert plays == {"requested": 11, "by-request": 11, "auto": 11, "knn": 3, "exact": 3}
+    assert len(tasks_of(["auto", "knn"], 0)) == 5
+
+
+def test_a_gain_counts_the_repetitions_that_both_have():
+    tested = case_of((500,) * 11, (1.0,) * 11)
+    beside = [in_weeks(750.0, 2.0, 12, repetition=number) for number in range(3)]
+    assert resampled_gain(tested.today, beside, "wait") == GainInterval(0.25, 0.25, 0.25)
+    tested = replace(tested, plays={**tested.plays, "last-two": beside})
+    assert tested.plays_in_words == "11 plays (3 of other methods and exact)"
 
 
 def test_one_play_cannot_tell_gain_from_chance():
