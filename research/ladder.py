@@ -53,7 +53,7 @@ FAIR = SlurmRules(
     priority_weight_job_size=1000,
 )
 SITES = ("one partition", "three partitions", "fair share", "pbs")
-NODES = {"SDSC-DS": 8, "ANL-Intrepid": 256, "ALCF-Theta": 16}
+NODES = {"SDSC-DS": 8, "ANL-Intrepid": 256, "ALCF-Theta": 16, "LANL-CM5": 32}
 """Processors (Theta: nodes) that are a node of the twin; jobs take whole ones."""
 
 
@@ -174,9 +174,11 @@ class Log:
         return Estimates(name, known=known)
 
 
-def read_log(path: Path, jobs: int) -> Log:
-    """Read the first jobs of a log, and ask the method about each of them."""
-    trace = first_jobs(read_swf(str(path)), jobs)
+def read_log(path: Path, jobs: int, *, last: bool) -> Log:
+    """Read the first or last jobs of a log, and ask the method about each of them."""
+    whole = read_swf(str(path))
+    trace = whole.select(np.arange(len(whole)) >= len(whole) - jobs) if last else whole
+    trace = first_jobs(trace, jobs)
     cores = next((each for name, each in NODES.items() if path.name.startswith(name)), None)
     return Log(trace, cores, answers(trace, METHOD))
 
@@ -273,13 +275,12 @@ Kept = Mapping[str, Mapping[str, Mapping[str, Outcome]]]
 """Outcomes by log, site and rung."""
 
 
-def kept_or_played(
-    name: str, path: Path, directory: Path, jobs: int, shakes: int
-) -> dict[str, Outcome]:
+def kept_or_played(name: str, path: Path, given: argparse.Namespace) -> dict[str, Outcome]:
     """Return the outcomes of a site on a log by rung, from a file if it was played before."""
-    file = directory / f"{log_name(path)}, {name}.json"
+    file = given.output / f"{log_name(path)}, {name}.json"
     if not file.exists():
-        found = dict(outcomes_of(name, read_log(path, jobs), shakes))
+        log = read_log(path, given.jobs, last=given.last)
+        found = dict(outcomes_of(name, log, given.shake))
         file.write_text(json.dumps(found, indent=1))
     return {rung: Outcome(*values) for rung, values in json.loads(file.read_text()).items()}
 
@@ -327,16 +328,14 @@ def main() -> None:
     parser.add_argument("--choice", action="append", default=[], help="a log that decides")
     parser.add_argument("--site", action="append", choices=SITES, help="only this one")
     parser.add_argument("--jobs", type=int, default=10_000, help="first jobs of each log")
+    parser.add_argument("--last", action="store_true", help="last jobs of each log instead")
     parser.add_argument("--shake", type=int, default=1, help="repetitions, shaken")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIRECTORY")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
     sites = given.site or SITES
     kept = {
-        log_name(path): {
-            name: kept_or_played(name, path, given.output, given.jobs, given.shake)
-            for name in sites
-        }
+        log_name(path): {name: kept_or_played(name, path, given) for name in sites}
         for path in given.logs
     }
     print("\n".join(tables(kept, given.choice)))
