@@ -9,8 +9,10 @@ from workloads import log_of
 
 from simulator.reports.backtest import repetitions, verdict
 from simulator.reports.backtest.believability import Quality, compare
+from simulator.reports.backtest.document import as_document
 from simulator.reports.backtest.gains import GainInterval, gain, resampled_gain
 from simulator.reports.backtest.harm import Harm, harm_of
+from simulator.reports.backtest.remarks import remarks
 from simulator.reports.backtest.repetitions import (
     QUANTILES,
     GroupMeans,
@@ -181,6 +183,31 @@ def test_a_mean_that_hardly_changes_is_said_in_minutes_that_differ():
     assert "(\u22124%)" in details
     close = verdict.judge(case_of((995, 995, 995))).details
     assert "would wait 995 s on average instead of 1,000 s: 0.5% less than today" in close
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "pbs"])
+def test_a_year_the_first_week_and_the_way_back_are_said_of_each_twin(scheduler):
+    tested = case_of((800, 790, 810), scheduler=scheduler, quality=Quality.UNKNOWN)
+    semantics = Semantics.adjusted("order", policy=scheduler)
+    tested = replace(
+        tested,
+        site=replace(tested.site, semantics=semantics, cores_per_node=8),
+        plays={
+            **tested.plays,
+            "requested": [replace(play, idle=8 * 3600.0) for play in tested.today],
+        },
+    )
+    document = as_document(tested)
+    assert document["scheduler"] == scheduler
+    assert document["exact"]["change"]["wait_share"]["mean"] == 0
+    assert document["weeks_until_predictions_are_good"] == 0
+    assert document["a_year"]["idle_node_hours_saved"] == pytest.approx(365.25, rel=0.01)
+    said = " ".join(remarks(tested))
+    assert "node-hours fewer would be idle" in said
+    assert "What not to hope for" in said
+    assert "as over the whole log from the first week on" in said
+    assert document["first_week"] in said
+    assert document["way_back"] in said
 
 
 def test_a_change_says_its_direction_however_small_it_is():
