@@ -24,7 +24,7 @@ from service.contract.fields import (
     unix_seconds,
 )
 from service.live_queue.snapshot import JobState, LiveJob, Pool, SchedulerRules, SharedUse
-from simulator.engine.corrections import CORRECTION_NUMBERS
+from simulator.engine.machine import CORRECTION_NUMBERS
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS

@@ -1,8 +1,9 @@
-"""Heaps of future events, in the order of (time, serial number)."""
+"""Heaps of events in the order of (time, serial number), and sorting by such a heap."""
 
 from typing import Any
 
-from simulator.engine.compiled import kernel
+from simulator.engine.compiled import inlined, kernel
+from simulator.engine.state import State
 
 
 @kernel
@@ -46,3 +47,19 @@ def pop(heap: Any, size: int) -> int:
 @kernel
 def _is_before(time: int, serial: int, other_time: int, other_serial: int) -> bool:
     return time < other_time or (time == other_time and serial < other_serial)
+
+
+@inlined
+def enter(state: State, count: int, key: int, place: int) -> None:
+    """Enter ``place`` with its ``key`` into a list of ``count`` places that is to be sorted.
+
+    Places with equal keys keep their order.
+    """
+    push(state.sorting, count, key, count, place)
+
+
+@kernel
+def list_sorted(state: State, count: int) -> None:
+    """Write the places that were entered into ``places``, least key first."""
+    for number in range(count):
+        state.places[number] = pop(state.sorting, count - number)

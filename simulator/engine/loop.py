@@ -18,6 +18,7 @@ expected end does not outlive its estimate.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from simulator.engine import events, machine, queue_orders
 from simulator.engine.compiled import copied, inlined, kernel, with_parts
@@ -38,7 +39,7 @@ _whole_seconds = inlined(whole_seconds)
 def _next_time(state: State) -> int:
     """The time of the next event."""
     clock = state.clock[0]
-    time: int = min(clock.next_planned, _next_submission(state))
+    time: int = min(clock.next_planned, next_submission(state))
     if clock.ends > 0:
         time = min(time, state.ends[0].time)
     if clock.expiries > 0:
@@ -47,7 +48,8 @@ def _next_time(state: State) -> int:
 
 
 @inlined
-def _next_submission(state: State) -> int:
+def next_submission(state: Any) -> int:
+    """Return when the next job is submitted; NEVER if none is left."""
     submitted = state.clock[0].submitted
     if submitted == len(state.jobs):
         return NEVER
@@ -62,10 +64,10 @@ def _batch(state: State) -> bool:
     while clock.ends > 0 and state.ends[0].time == clock.now:
         machine.finish(state, events.pop(state.ends, clock.ends))
         clock.ends -= 1
-    if not _estimates_are_there(state):
+    if not estimates_are_there(state):
         return False
     _prolong_outlived(state)
-    while _next_submission(state) == clock.now:
+    while next_submission(state) == clock.now:
         queue_orders.join(state, clock.submitted)
         clock.submitted += 1
     _pass(state)
@@ -75,7 +77,7 @@ def _batch(state: State) -> bool:
 def _sequence(state: State) -> bool:
     """Process the events of this second one by one; false if estimates are wanted first."""
     clock = state.clock[0]
-    if not _estimates_are_there(state):
+    if not estimates_are_there(state):
         return False
     _prolong_outlived(state)
     _release_expected(state)
@@ -83,7 +85,7 @@ def _sequence(state: State) -> bool:
     is_due = clock.disturbed or clock.next_planned == clock.now
     if is_due and clock.next_planned < NEVER:
         _pass(state)
-    while _next_submission(state) == clock.now:
+    while next_submission(state) == clock.now:
         queue_orders.join(state, clock.submitted)
         clock.submitted += 1
         _pass(state)
@@ -95,8 +97,8 @@ def _sequence(state: State) -> bool:
 
 
 @inlined
-def _estimates_are_there(state: State) -> bool:
-    """Whether all jobs that are submitted this second have their estimates."""
+def estimates_are_there(state: Any) -> bool:
+    """Return whether all jobs that are submitted this second have their estimates."""
     clock = state.clock[0]
     there = True
     clock.wanted = clock.submitted
@@ -178,7 +180,7 @@ def _play(state: State) -> int:
         time = _next_time(state)
         if time == NEVER:
             return DONE
-        if _next_submission(state) == time and clock.submitted >= clock.pause_at:
+        if next_submission(state) == time and clock.submitted >= clock.pause_at:
             return PAUSED
         clock.now = time
         if not (_sequence(state) if state.rules[0].sequential else _batch(state)):

@@ -1,9 +1,42 @@
-"""The machine starts jobs, ends jobs, and refuses impossible starts."""
+"""The machine starts and ends jobs, prolongs their estimates, and refuses impossible starts."""
 
+from collections.abc import Mapping
+
+from predictors.correction import TSAFRIR_STEPS
 from simulator.engine import events
 from simulator.engine.compiled import inlined, kernel
-from simulator.engine.corrections import corrected
 from simulator.engine.state import State
+
+DOUBLE, REQUEST, TSAFRIR = range(3)
+
+CORRECTION_NUMBERS: Mapping[str, int] = {"double": DOUBLE, "request": REQUEST, "tsafrir": TSAFRIR}
+
+_STEPS = tuple(int(step) for step in TSAFRIR_STEPS)
+
+
+@kernel
+def corrected(correction: int, first: int, request: int, elapsed: int) -> int:
+    """Return the estimate of a job that has run for ``elapsed`` seconds, from its first estimate.
+
+    The request is the limit of every correction. A job outlives its request only where overruns
+    are kept. Then the estimate is doubled until it exceeds ``elapsed``.
+    """
+    estimate = first
+    if correction == TSAFRIR:
+        for step in _STEPS:
+            if estimate > elapsed:
+                break
+            estimate = first + step
+    if correction != DOUBLE and estimate <= elapsed:
+        estimate = request
+    while estimate <= elapsed:
+        estimate *= 2
+    if elapsed < request:
+        return min(estimate, request)
+    doubled = request
+    while doubled <= elapsed:
+        doubled *= 2
+    return doubled
 
 
 class ImpossibleError(RuntimeError):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE, largest_site_factor
-from simulator.engine.corrections import CORRECTION_NUMBERS
+from simulator.engine.machine import CORRECTION_NUMBERS
 from simulator.engine.policies import NUMBERS, POLICIES, backfilling, conservative
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.conservative import MEANINGS as COMPRESSION_MEANINGS

@@ -20,9 +20,9 @@ Feitelson 2007 for the shortest first.
 from predictors.compiled import compiled, of_same_types
 from simulator.engine import machine
 from simulator.engine.compiled import inlined, kernel
+from simulator.engine.events import enter, list_sorted
 from simulator.engine.loop import loop_of
 from simulator.engine.profile import earliest, free_until, note_lows, profile_running, take
-from simulator.engine.sorting import enter, list_sorted
 from simulator.engine.state import State
 
 

@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from predictors.compiled import compiled, of_same_types
 from simulator.engine import machine
 from simulator.engine.compiled import inlined, kernel
+from simulator.engine.events import enter, list_sorted
 from simulator.engine.loop import loop_of
 from simulator.engine.profile import earliest, forget_past, profile_running, take
-from simulator.engine.sorting import enter, list_sorted
 from simulator.engine.state import NEVER, UNKNOWN, State
 
 START_ORDER, KEEP, REPLAN = range(3)

@@ -1,4 +1,7 @@
-"""Priorities of priority/multifactor: age and fair share change, the other factors do not.
+"""The order of the queue, and priorities of priority/multifactor.
+
+The queue is in the order of tier, priority, submission and job number (``sort_job_queue2``). Of the
+factors of a priority, age and fair share change while a job waits.
 
 Usage is CPU seconds of users and accounts, decayed by a half-life. The fair-share factor is that
 of Fair Tree: accounts are ranked by shares divided by usage among all accounts, and users likewise
@@ -9,7 +12,6 @@ ranks.
 from typing import Any
 
 from simulator.engine.compiled import inlined, kernel
-from simulator.engine.slurm.precedence import has_precedence
 from simulator.engine.slurm.slurm_state import SlurmState
 
 LN_2 = 0.693
@@ -118,3 +120,33 @@ def _is_served_first(state: SlurmState, user: int, other: int) -> bool:
     level: float = one.level
     beside_level: float = beside.level
     return account > beside_account or (account == beside_account and level > beside_level)
+
+
+@kernel
+def join(state: SlurmState, number: int) -> int:
+    """Put a job into the queue, and return its place."""
+    clock = state.clock[0]
+    place: int = clock.waiting
+    while place > 0 and has_precedence(state, number, state.queue[place - 1]):
+        state.queue[place] = state.queue[place - 1]
+        place -= 1
+    state.queue[place] = number
+    clock.waiting += 1
+    if place + 1 < clock.waiting:
+        clock.replan = 1
+    clock.changed = 1
+    clock.main_open = 1
+    return place
+
+
+@inlined
+def has_precedence(state: SlurmState, number: int, other: int) -> bool:
+    """Whether a job stands before another."""
+    job, beside = state.jobs[number], state.jobs[other]
+    tier: int = state.partitions[job.partition].tier
+    other_tier: int = state.partitions[beside.partition].tier
+    score: int = job.score
+    other_score: int = beside.score
+    if tier != other_tier:
+        return tier > other_tier
+    return score > other_score if score != other_score else number < other

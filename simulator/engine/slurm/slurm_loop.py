@@ -7,26 +7,24 @@ scheduler looks at the queue, the backfill agent begins a cycle.
 from predictors.compiled import compiled, of_same_types
 from simulator.engine import events
 from simulator.engine.compiled import inlined, kernel
-from simulator.engine.loop import DONE, ESTIMATES_WANTED, PAUSED
+from simulator.engine.loop import (
+    DONE,
+    ESTIMATES_WANTED,
+    PAUSED,
+    estimates_are_there,
+    next_submission,
+)
 from simulator.engine.machine import ImpossibleError
 from simulator.engine.queue_orders import aged_length, site_factor
-from simulator.engine.slurm import (
-    allocation,
-    backfill,
-    main_scheduler,
-    precedence,
-    priorities,
-)
+from simulator.engine.slurm import allocation, backfill, main_scheduler, priorities
 from simulator.engine.slurm.slurm_state import SlurmState
-from simulator.engine.state import NEVER, UNKNOWN, whole_seconds
+from simulator.engine.state import NEVER
 
 BY_ESTIMATE, BY_LIMIT = 1, 2
 """The lengths by which the queue is ordered; 0: by submission or priority."""
 
 SECOND = 1000
 """Milliseconds."""
-
-_whole_seconds = inlined(whole_seconds)
 
 
 @kernel
@@ -53,16 +51,6 @@ def play(state: SlurmState) -> int:
         _submit(state)
         _look(state)
         _run_cycle(state)
-
-
-@inlined
-def next_submission(state: SlurmState) -> int:
-    """Return when the next job is submitted; NEVER if none is left."""
-    submitted = state.clock[0].submitted
-    if submitted == len(state.jobs):
-        return NEVER
-    time: int = max(state.clock[0].now, state.jobs[submitted].submit)
-    return time
 
 
 @inlined
@@ -120,21 +108,6 @@ def _next_cycle(state: SlurmState) -> int:
 
 
 @inlined
-def estimates_are_there(state: SlurmState) -> bool:
-    """Return whether all jobs that are submitted this second have their estimates."""
-    clock = state.clock[0]
-    there = True
-    clock.wanted = clock.submitted
-    while clock.wanted < len(state.jobs) and state.jobs[clock.wanted].submit <= clock.now:
-        job = state.jobs[clock.wanted]
-        if job.estimate == UNKNOWN and job.predicted > 0:
-            job.estimate = _whole_seconds(job.predicted)
-        there &= job.estimate != UNKNOWN
-        clock.wanted += 1
-    return there
-
-
-@inlined
 def _end_jobs(state: SlurmState) -> None:
     clock = state.clock[0]
     ended = False
@@ -176,7 +149,7 @@ def _submit(state: SlurmState) -> None:
         number = clock.submitted
         clock.submitted += 1
         _use_estimate(state, number)
-        precedence.join(state, number)
+        priorities.join(state, number)
         _queue_look(state)
 
 

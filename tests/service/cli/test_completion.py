@@ -11,7 +11,7 @@ from predictors.tuning.knn_tunable import SEARCHES
 from service.auth import Scope
 from service.cli.formats import FORMATS
 from simulator.cli import options as values
-from simulator.engine.corrections import CORRECTION_NUMBERS
+from simulator.engine.machine import CORRECTION_NUMBERS
 from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from predictors.correction import CORRECTIONS
-from simulator.engine.corrections import CORRECTION_NUMBERS, corrected
+from simulator.engine.machine import CORRECTION_NUMBERS, corrected
 
 every_correction = pytest.mark.parametrize("name", CORRECTIONS)
 
