@@ -24,8 +24,7 @@ from simulator.engine.policies import POLICIES
 from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast
 from simulator.scheduling.semantics import Semantics
 from simulator.shared_nodes import simulation
-from simulator.shared_nodes.cluster import Node
-from simulator.shared_nodes.jobs import SharedJob
+from simulator.shared_nodes.cluster import Node, SharedJob
 from simulator.shared_nodes.pace import ESTIMATORS, ProcessorSharing
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.studies.hanzich.nas import idle_cluster, workload

@@ -27,8 +27,7 @@ from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.tables import text_table
 from simulator.studies.study import LogPart, Played, Study, Takes
 from simulator.studies.xu import published
-from simulator.studies.xu.published import STEPS, TUNED, jobs_of, running_error
-from simulator.studies.xu.retuning import Retuning
+from simulator.studies.xu.published import STEPS, TUNED, Retuning, jobs_of, running_error
 
 PENALTIES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 PERCENTILES = (50, 70, 80, 85, 90, 95, 100)

@@ -10,8 +10,8 @@ from rich.markup import escape
 
 from service.cli.connection import ClusterName, TokenFile, Url, asking
 from service.cli.job_script import request_in
-from service.cli.predictions import no_range, prediction_rows
 from service.cli.times import moment, moment_within
+from service.contract.prediction_words import no_range, prediction_rows
 from simulator.cli.console import CommandError, ExitCode, out, print_json
 from simulator.cli.options import AsJson
 from simulator.reports.words import duration, walltime

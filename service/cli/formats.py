@@ -12,9 +12,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
-from simulator.cli.console import CommandError, ExitCode, err
+from simulator.cli.console import LISTED, CommandError, ExitCode, err
 from simulator.cli.options import OnError
-from simulator.cli.results import LISTED
 from simulator.reports.words import counted
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from service.cli.options import (
     names_of,
 )
 from service.cli.stores import admitting, ready
-from simulator.cli.console import CommandError, ExitCode, out, print_json, progress_bar
+from simulator.cli.console import LISTED, CommandError, ExitCode, out, print_json, progress_bar
 from simulator.cli.options import AsJson, ConfigFile, Format, OnError, TimeZone
-from simulator.cli.results import LISTED
 from simulator.reports.words import counted
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import typer
 from rich.markup import escape
 
 from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
-from service.cli.predictions import no_range, number_rows, prediction_rows
 from service.cli.times import moment, moment_within
+from service.contract.prediction_words import no_range, number_rows, prediction_rows
 from simulator.cli.console import err, out, print_json
 from simulator.cli.options import AsJson
 from simulator.reports.words import duration, walltime

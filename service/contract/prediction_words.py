@@ -4,6 +4,8 @@ Pages and commands use the same words. The functions take fields of answers, so 
 no models of the API.
 """
 
+from typing import Any
+
 from simulator.reports.words import counted, duration
 
 OWNERS = {"knn": "of like jobs", "percentile": "of like jobs"}
@@ -63,3 +65,38 @@ def grounds_words(jobs: int, reason: str, method: str) -> str:
         return "no earlier runs: this is the request"
     whose = GROUNDS.get(reason) or OWNERS.get(method, "of this user")
     return f"{counted(jobs, 'earlier run')} {whose} ({method})"
+
+
+def prediction_rows(
+    prediction: dict[str, Any], basis: dict[str, Any], method: str
+) -> dict[str, str]:
+    """Return the rows by name, with what they rest on.
+
+    Args:
+        prediction: an object with ``likely``, ``interval`` and planned and requested walltime.
+        basis: number of runs, and reason.
+        method: that predicted.
+    """
+    rests_on = grounds_words(basis["jobs"], basis["reason"], method)
+    return {**number_rows(prediction, method), "rests on": rests_on}
+
+
+def number_rows(prediction: dict[str, Any], method: str) -> dict[str, str]:
+    """Return the rows of the three numbers of a prediction."""
+    likely, interval = prediction["likely"], prediction["interval"]
+    planned, requested = prediction["predicted_walltime"], prediction["requested_walltime"]
+    span = "not known"
+    if interval is not None:
+        span = range_words(interval["lower"], interval["upper"], interval["coverage"])
+    reason = planned_reason(planned, requested, likely=likely, method=method)
+    return {
+        "likely": likely_words(likely),
+        "range": span,
+        "planned": f"{duration(planned)}, {reason}",
+    }
+
+
+def no_range(answer: dict[str, Any]) -> str:
+    """Return why the forecast has no range, as the end of a sentence; empty if it has one."""
+    reason = NO_INTERVAL.get(answer["no_interval"] or "")
+    return f"; no range: {reason}" if reason else ""

@@ -28,8 +28,8 @@ from simulator.engine.machine import CORRECTION_NUMBERS
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
-from simulator.shared_nodes.formulas import REMAINING_TIMES, USED_CPU_TIMES
-from simulator.shared_nodes.jobs import SHORTEST_EXECUTION
+from simulator.shared_nodes.cluster import SHORTEST_EXECUTION
+from simulator.shared_nodes.pace import REMAINING_TIMES, USED_CPU_TIMES
 from simulator.shared_nodes.policies import CPU_LIMIT, PARALLEL_MPL, SHARED_POLICIES
 
 MOST_POOLS = 1000

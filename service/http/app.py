@@ -11,8 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from service.http import error_answers, openapi
 from service.http.connections import REFUSED
-from service.http.gate import Gate
-from service.http.host_names import HostNames
+from service.http.gate import Gate, HostNames
 from service.http.hot_calls import HotCalls, to_json
 from service.http.munge_callers import MungeCallers
 from service.http.routes import (

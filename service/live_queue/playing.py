@@ -28,16 +28,14 @@ from service.live_queue.snapshot import (
 from simulator.engine.state import whole_seconds
 from simulator.scheduling.forecast import (
     Forecast,
+    Quantiles,
     QueuedJobs,
+    QueueQuantiles,
     Snapshot,
     forecast,
-    running_runtime,
-)
-from simulator.scheduling.futures import (
-    Quantiles,
-    QueueQuantiles,
     futures_one_by_one,
     nominal_coverage,
+    running_runtime,
 )
 from simulator.scheduling.semantics import Semantics
 

@@ -23,10 +23,9 @@ from service.live_queue.snapshot import (
     RuntimeEstimate,
     SharedUse,
 )
-from simulator.scheduling.futures import OwnerLevels, quantile_at
+from simulator.scheduling.forecast import OwnerLevels, quantile_at
 from simulator.shared_nodes import simulation
-from simulator.shared_nodes.cluster import Cluster, Node
-from simulator.shared_nodes.jobs import SHORTEST_EXECUTION, RunningJob, SharedJob
+from simulator.shared_nodes.cluster import SHORTEST_EXECUTION, Cluster, Node, RunningJob, SharedJob
 from simulator.shared_nodes.pace import ESTIMATORS, ActualJobs, Pace
 from simulator.shared_nodes.policies import SharedPolicy
 from simulator.shared_nodes.simulation import Span

@@ -7,7 +7,7 @@ from typing import IO
 
 from service.contract.answers import IngestionAnswer, Rejection, SkippingAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody, check_length
-from service.contract.ndjson import NumberedLine, lines_of, report_of
+from service.contract.decoding import NumberedLine, lines_of, report_of
 from service.errors import InvalidLineError, TooManyBadLinesError, TooManyClustersError
 from service.store import Ingested, ReportedCompletion, StoreFullError
 from service.worker.worker import Worker

@@ -13,9 +13,8 @@ from service.store.database import (
     without_passwords,
 )
 from service.store.diagnostics import ClusterDiagnostics, Shift
-from service.store.ended_runs import EndedRun, ScoredPrediction
 from service.store.forgetting import Erased, Erasure
-from service.store.past_runs import ClusterHistory
+from service.store.past_runs import ClusterHistory, EndedRun, ScoredPrediction
 from service.store.queue_records import Queues, WaitScore
 from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
 from service.store.scores import MethodScore, ObservedShare, RecentScore, Side

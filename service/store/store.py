@@ -12,9 +12,8 @@ from predictors.jobs import Completion
 from service.store import diagnostics, schema, writing
 from service.store.database import Database, LogReader, StoreUnavailableError
 from service.store.diagnostics import ClusterDiagnostics
-from service.store.ended_runs import EndedJobs
 from service.store.forgetting import Erasures
-from service.store.past_runs import PastRuns
+from service.store.past_runs import EndedJobs, PastRuns
 from service.store.queue_records import Queues
 from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
 from service.store.scores import Scores

@@ -15,7 +15,7 @@ from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, Runtim
 from service.settings import Settings
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
-from simulator.scheduling.futures import QUANTILE_GRID
+from simulator.scheduling.forecast import QUANTILE_GRID
 
 QUESTIONS_PER_TURN = 1
 """Jobs that are predicted in one turn of the event loop; other requests pass in between."""

@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from simulator.reports.backtest.repetitions import Plays
-    from simulator.reports.backtest.site import BacktestSite
-    from simulator.reports.backtest.site_files import SiteFiles
+    from simulator.reports.backtest.site import BacktestSite, SiteFiles
     from simulator.reports.backtest.verdict import Backtest
     from simulator.scheduling.semantics import Semantics
     from simulator.traces.completions import RecordedLog
@@ -182,7 +181,7 @@ def backtest(
         walltimed backtest sacct.txt --partitions sinfo.json --json
         walltimed backtest log.swf.gz --partitions queues
     """
-    from simulator.reports.backtest.site_files import SiteFiles, give_back_what_is_dropped
+    from simulator.reports.backtest.site import SiteFiles, give_back_what_is_dropped
     from simulator.reports.backtest.verdict import backtest_of
     from simulator.scheduling.semantics import HANDED_OVER
     from simulator.traces.files import name_of
@@ -463,7 +462,7 @@ def show(tested: "Backtest", output: Path | None, *, as_json: bool) -> None:
 
         print_json(as_document(tested))
         return
-    from simulator.reports.backtest.report_text import text_of
+    from simulator.reports.backtest.document import text_of
 
     out.print(escape(text_of(tested)), soft_wrap=True, end="")
     no_page = f"There is no page. {missing('matplotlib')}"

@@ -19,9 +19,9 @@ from simulator.cli.console import (
     print_tables,
     progress_bar,
     sentence,
+    tell_report,
 )
 from simulator.cli.options import AsJson, Limit, Processes, Wide
-from simulator.cli.results import tell_report
 from simulator.cli.study_table import EXPERIMENTS, Experiment, option
 
 if TYPE_CHECKING:

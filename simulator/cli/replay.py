@@ -15,7 +15,9 @@ from simulator.cli.console import (
     check_alone,
     check_directory,
     check_file,
+    conclude,
     need,
+    numbers_of,
     print_tables,
     progress_bar,
 )
@@ -32,7 +34,6 @@ from simulator.cli.options import (
     Wide,
 )
 from simulator.cli.players import opened
-from simulator.cli.results import conclude, numbers_of
 
 if TYPE_CHECKING:
     from predictors.jobs import Completion

@@ -20,8 +20,10 @@ from simulator.cli.console import (
     check_alone,
     check_directory,
     check_file,
+    conclude,
     err,
     need,
+    numbers_of,
     print_tables,
     progress_bar,
 )
@@ -54,7 +56,6 @@ from simulator.cli.options import (
     one_of,
 )
 from simulator.cli.players import opened
-from simulator.cli.results import conclude, numbers_of
 
 if TYPE_CHECKING:
     from simulator.reports.comparison import Outcome, Shaking

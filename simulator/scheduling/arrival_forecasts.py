@@ -13,8 +13,14 @@ from simulator.engine.loop import DONE
 from simulator.engine.policies import run
 from simulator.engine.state import State
 from simulator.scheduling.estimates import EstimateFeed, Estimates
-from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast, running_runtime
-from simulator.scheduling.futures import QueueQuantiles, futures
+from simulator.scheduling.forecast import (
+    QueuedJobs,
+    QueueQuantiles,
+    Snapshot,
+    forecast,
+    futures,
+    running_runtime,
+)
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import empty_machine
 from simulator.scheduling.workload import Workload

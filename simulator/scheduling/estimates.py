@@ -24,7 +24,7 @@ from simulator.engine.state import State, whole_seconds
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.predictions_file import read_predictions
 from simulator.replay.trace_replay import InProcess, Player
-from simulator.scheduling.futures import QUANTILE_GRID, Quantiles
+from simulator.scheduling.forecast import QUANTILE_GRID, Quantiles
 from simulator.scheduling.semantics import BOUND, Semantics
 from simulator.scheduling.workload import Workload
 from simulator.traces.completions import BLOCK, completions

@@ -4,9 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from simulator.shared_nodes.cluster import Cluster, Node, NodeLoad
-from simulator.shared_nodes.formulas import cpu as expected_remaining_time
-from simulator.shared_nodes.jobs import RESOLUTION, RunningJob, SharedJob, millionths
+from simulator.shared_nodes.cluster import (
+    RESOLUTION,
+    Cluster,
+    Node,
+    NodeLoad,
+    RunningJob,
+    SharedJob,
+    millionths,
+)
+from simulator.shared_nodes.pace import cpu as expected_remaining_time
 
 PARALLEL_MPL = 4
 """Most parallel tasks on a node, however little CPU they want (the paper's limit)."""

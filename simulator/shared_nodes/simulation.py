@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from simulator.shared_nodes.cluster import Cluster
-from simulator.shared_nodes.jobs import RESOLUTION, SharedJob
+from simulator.shared_nodes.cluster import RESOLUTION, Cluster, SharedJob
 from simulator.shared_nodes.pace import Pace
 from simulator.shared_nodes.policies import SharedPolicy
 

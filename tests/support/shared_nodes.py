@@ -2,8 +2,7 @@
 
 from hypothesis import strategies
 
-from simulator.shared_nodes.cluster import Cluster, Node
-from simulator.shared_nodes.jobs import SharedJob
+from simulator.shared_nodes.cluster import Cluster, Node, SharedJob
 
 
 def job(name, tasks=1, seconds=100.0, share=0.5, memory=0):

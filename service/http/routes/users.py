@@ -19,9 +19,8 @@ from service.contract.reports import (
 from service.http.gate import CurrentCaller, needs
 from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import BODY_REFUSALS, refusals
-from service.operations.ended_jobs import read_ended_job
 from service.operations.ranking import Ranking
-from service.operations.reporting import Reporting
+from service.operations.reporting import Reporting, read_ended_job
 from service.operations.request_reports import ReportingRequests
 from service.store import Store
 

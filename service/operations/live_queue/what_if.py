@@ -46,7 +46,7 @@ from service.operations.request_reports import suggested_request
 from service.worker.live_state import ClusterState
 from service.worker.queue_keeper import VersionedQueue
 from service.worker.worker import Worker
-from simulator.scheduling.futures import QUANTILE_GRID
+from simulator.scheduling.forecast import QUANTILE_GRID
 
 PERCENTS = tuple(level / 100 for level in range(1, 100))
 """Levels of the distribution of a job's runtime from which requests are suggested."""

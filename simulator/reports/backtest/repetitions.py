@@ -15,8 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.measures import Flags, mean_absolute_error, underestimation_rate
-from simulator.reports.backtest.site import BY_REQUEST, BacktestSite, Grouping
-from simulator.reports.backtest.site_files import SiteFiles, give_back_what_is_dropped
+from simulator.reports.backtest.site import (
+    BY_REQUEST,
+    BacktestSite,
+    Grouping,
+    SiteFiles,
+    give_back_what_is_dropped,
+)
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, JobEstimates
 from simulator.scheduling.measures import (
     bounded_slowdown,

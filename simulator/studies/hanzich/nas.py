@@ -16,8 +16,7 @@ from math import log, sqrt
 from random import Random
 from typing import NamedTuple
 
-from simulator.shared_nodes.cluster import Cluster, Node
-from simulator.shared_nodes.jobs import SharedJob
+from simulator.shared_nodes.cluster import Cluster, Node, SharedJob
 
 NODES = 16
 JOBS = 30

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from predictors.base import Predictor
 from predictors.jobs import Completion, Submission
 from predictors.methods.knn import Knn
-from simulator.shared_nodes.jobs import SharedJob
+from simulator.shared_nodes.cluster import SharedJob
 from simulator.shared_nodes.pace import ESTIMATORS, ProcessorSharing
 from simulator.shared_nodes.policies import PARALLEL_MPL, SHARED_POLICIES, SharedPolicy
 from simulator.shared_nodes.simulation import SharedSimulation, Span, forecast

@@ -12,9 +12,9 @@ from simulator.studies.rocchetti.rocchetti_findings import (
     PAPER_WAITS,
     WAITS,
     counted,
+    sentences,
     whole_orders,
 )
-from simulator.studies.rocchetti.rocchetti_sentences import sentences
 from simulator.studies.rocchetti.stretches import (
     CURIE,
     LOGS,

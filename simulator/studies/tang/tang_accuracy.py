@@ -17,13 +17,14 @@ from simulator.studies.tang.percentile_schemes import (
     usable_keys,
 )
 from simulator.studies.tang.tang_log import (
+    ACCURACIES,
+    BEST_ACCURACY,
     keys_in,
     keys_of,
     requested_and_run,
     runs_in,
     swept_of,
 )
-from simulator.studies.tang.tang_paper import ACCURACIES, BEST_ACCURACY
 from simulator.studies.tang.tang_simulations import MONTH
 from simulator.studies.tang.tang_simulations import PERCENTILES as ADJUSTED
 

@@ -9,8 +9,16 @@ from predictors.methods.percentile import KEYS
 from simulator.reports.exhibit import Exhibit, Panel, Series, Value
 from simulator.studies.study import ExhibitInput
 from simulator.studies.tang.percentile_schemes import usable_keys
-from simulator.studies.tang.tang_log import name_of, requested_of, runs_in, usages_of
-from simulator.studies.tang.tang_paper import MEAN_USAGE, SPREADS, TRACE, USAGES
+from simulator.studies.tang.tang_log import (
+    MEAN_USAGE,
+    SPREADS,
+    TRACE,
+    USAGES,
+    name_of,
+    requested_of,
+    runs_in,
+    usages_of,
+)
 
 FEWEST_IN_GROUP = 10
 """Jobs; smaller groups are left out of Table 2."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from simulator.reports.words import listed, paragraph
 from simulator.studies.study import Played
-from simulator.studies.tang.tang_paper import GAINS
+from simulator.studies.tang.tang_log import GAINS
 from simulator.studies.tang.tang_simulations import INTREPID, PERCENTILES, Months, MonthSimulation
 
 COMPARED = (*PERCENTILES, "exact")

@@ -3,7 +3,7 @@ import json
 import pytest
 from asgi_client import run_of
 
-from service.contract.ndjson import LONGEST_LINE
+from service.contract.decoding import LONGEST_LINE
 
 NDJSON = "application/x-ndjson"
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from asgi_client import NOW, run_of
 
-from simulator.shared_nodes.formulas import REMAINING_TIMES
+from simulator.shared_nodes.pace import REMAINING_TIMES
 
 NODES = [{"name": "n1"}, {"name": "n2", "local_tasks": 1, "local_cpu": 0.15}]
 

@@ -9,7 +9,7 @@ from workloads import log_of
 
 from simulator.reports.backtest import repetitions, verdict
 from simulator.reports.backtest.believability import Quality, compare
-from simulator.reports.backtest.document import as_document
+from simulator.reports.backtest.document import as_document, text_of
 from simulator.reports.backtest.gains import GainInterval, gain, resampled_gain
 from simulator.reports.backtest.harm import Harm, harm_of
 from simulator.reports.backtest.remarks import remarks
@@ -21,9 +21,7 @@ from simulator.reports.backtest.repetitions import (
     play_all,
     tasks_of,
 )
-from simulator.reports.backtest.report_text import text_of
-from simulator.reports.backtest.site import BacktestSite, groupings_of, machines_of
-from simulator.reports.backtest.site_files import SiteFiles
+from simulator.reports.backtest.site import BacktestSite, SiteFiles, groupings_of, machines_of
 from simulator.reports.backtest.special_logs import few_jobs, no_queue, one_user, right_requests
 from simulator.reports.backtest.winners import changes_of
 from simulator.scheduling.semantics import Semantics

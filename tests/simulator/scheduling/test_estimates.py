@@ -8,7 +8,7 @@ from predictors.base import COLD_START
 from predictors.jobs import Interval, Prediction
 from simulator.replay.trace_replay import InProcess
 from simulator.scheduling.estimates import GUARDED, Estimates, guard_of, predictions_of
-from simulator.scheduling.futures import QUANTILE_GRID, quantile_at
+from simulator.scheduling.forecast import QUANTILE_GRID, quantile_at
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 

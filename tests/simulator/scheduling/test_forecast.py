@@ -18,9 +18,10 @@ from simulator.scheduling.forecast import (
     Snapshot,
     SnapshotError,
     forecast,
+    futures,
+    nominal_coverage,
     running_runtime,
 )
-from simulator.scheduling.futures import futures, nominal_coverage
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import empty_machine, simulate
 

@@ -1,7 +1,6 @@
 from shared_nodes import job, nodes
 
-from simulator.shared_nodes.cluster import Cluster
-from simulator.shared_nodes.jobs import Contention, RunningJob
+from simulator.shared_nodes.cluster import Cluster, Contention, RunningJob
 
 
 def test_contention_is_that_of_the_fullest_and_the_busiest_node():

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared_nodes import idle_clusters, job, nodes, shared_jobs
 
-from simulator.shared_nodes.cluster import Cluster
-from simulator.shared_nodes.jobs import RunningJob
+from simulator.shared_nodes.cluster import Cluster, RunningJob
 from simulator.shared_nodes.pace import ProcessorSharing, fair_fractions
 
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared_nodes import idle_clusters, job, nodes, shared_jobs
 
-from simulator.shared_nodes.cluster import Cluster
-from simulator.shared_nodes.jobs import RunningJob
+from simulator.shared_nodes.cluster import Cluster, RunningJob
 from simulator.shared_nodes.pace import ESTIMATORS, ProcessorSharing
 from simulator.shared_nodes.policies import SHARED_POLICIES
 from simulator.shared_nodes.simulation import SharedSimulation, forecast

@@ -6,7 +6,6 @@ from statistics import fmean
 import pytest
 from coverage_pauses import uncovered
 
-from simulator.studies.hanzich.hanzich_exhibits import figure_of, table_of
 from simulator.studies.hanzich.hanzich_findings import (
     FINDINGS,
     PAPER,
@@ -17,7 +16,7 @@ from simulator.studies.hanzich.hanzich_findings import (
     students_quantile,
     verdicts,
 )
-from simulator.studies.hanzich.hanzich_study import STUDY
+from simulator.studies.hanzich.hanzich_study import STUDY, figure_of, table_of
 from simulator.studies.hanzich.nas import CHARACTERISTICS, JOBS, idle_cluster, workload
 from simulator.studies.hanzich.scoring import SCORED, Conditions, Deviation, parts, play, score
 

@@ -28,8 +28,7 @@ from simulator.studies.scheduling.scheduling_plays import (
     answers,
     play,
 )
-from simulator.studies.scheduling.scheduling_study import STUDY, runs
-from simulator.studies.scheduling.scheduling_tables import tables
+from simulator.studies.scheduling.scheduling_study import STUDY, runs, tables
 from simulator.studies.study import StudyError, play_all
 
 

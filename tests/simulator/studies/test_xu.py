@@ -17,6 +17,7 @@ from simulator.studies.simulations import Simulation
 from simulator.studies.study import StudyError
 from simulator.studies.xu.published import (
     WINDOW,
+    Retuning,
     best_window,
     parts,
     play,
@@ -24,8 +25,7 @@ from simulator.studies.xu.published import (
     share_within,
     tuned_predictions,
 )
-from simulator.studies.xu.retuning import Retuning
-from simulator.studies.xu.xu_exhibits import log_of
+from simulator.studies.xu.xu_study import log_of
 from simulator.studies.xu_schedules import LogSimulation
 from simulator.traces.completions import completions
 from simulator.traces.synth import SyntheticLog, synthesise
