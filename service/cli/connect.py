@@ -14,10 +14,17 @@ from rich.markup import escape
 
 from service.cli import pbs_connecting as pbs
 from service.cli import slurm_connecting as slurm
-from service.cli.host_files import HostFile, below, read, remove, with_json_values, with_lua_values
+from service.cli.host_files import (
+    HostFile,
+    below,
+    read,
+    remove,
+    service_address,
+    with_json_values,
+    with_lua_values,
+)
 from service.cli.host_files import write as write_file
 from service.cli.options import DatabaseUrl, check_cluster, load_settings
-from service.cli.service_address import service_address
 from service.cli.site_diagnostics import UPDATER, filter_files
 from service.cli.stores import ready
 from simulator.cli.console import CommandError, ExitCode, err, out, print_json

@@ -7,8 +7,15 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from service.cli.host_files import SERVICE_USER, HostFile, below, read, script, with_json_values
-from service.cli.service_address import ServiceAddress
+from service.cli.host_files import (
+    SERVICE_USER,
+    HostFile,
+    ServiceAddress,
+    below,
+    read,
+    script,
+    with_json_values,
+)
 from simulator.cli.console import CommandError, ExitCode
 
 TOKEN = Path("/etc/walltimed/pbs-token")

@@ -9,12 +9,12 @@ from msgspec import Struct
 from service.cli.host_files import (
     SERVICE_USER,
     HostFile,
+    ServiceAddress,
     below,
     read,
     script,
     with_lua_values,
 )
-from service.cli.service_address import ServiceAddress
 from simulator.cli.console import CommandError, ExitCode
 
 JOBCOMP_TOKEN = Path("/etc/walltimed/jobcomp-token")

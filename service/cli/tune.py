@@ -78,7 +78,7 @@ def run_one(
         CommandError: the history is too short, or another process runs a round.
     """
     from predictors.tuning.plan import TooShortHistoryError
-    from service.worker.tuning.rounds import run_round
+    from service.worker.tuning_rounds import run_round
 
     with store.tunings.lock() as is_held:
         if not is_held:
@@ -108,7 +108,7 @@ def run_one(
 
 def run_due(store: "Store", settings: "Settings", plan: "TuningPlan") -> "Iterable[Tuning]":
     """Run all rounds that are due or requested, unless another process runs rounds."""
-    from service.worker.tuning.rounds import run_open_rounds
+    from service.worker.tuning_rounds import run_open_rounds
 
     return run_open_rounds(store, settings, due=plan)
 

@@ -35,8 +35,8 @@ from service.worker.processes import (
     settle_process,
 )
 from service.worker.queue_keeper import QueueKeeper
-from service.worker.tuning.keeper import TuningKeeper
-from service.worker.tuning.rounds import from_store
+from service.worker.tuning_keeper import TuningKeeper
+from service.worker.tuning_rounds import from_store
 from service.worker.writer import Writer
 
 log = structlog.get_logger()

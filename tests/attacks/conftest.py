@@ -13,10 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import pbs_stand_in
 import pytest
 import running_service
-import slurm_scripts
 from patience import BUSY_SECONDS
 from raw_http import answers_to
 from raw_http import request as bytes_of
@@ -32,8 +30,6 @@ FIGURES: list[str] = []
 def pytest_configure(config):
     if release := config.getoption("--release"):
         running_service.WALLTIMED = release / ".venv" / "bin" / "walltimed"
-        slurm_scripts.SCRIPTS = release / "integrations" / "slurm"
-        pbs_stand_in.HOOK = release / "integrations" / "pbs" / "walltimed_hook.py"
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -53,13 +49,6 @@ def is_long(request) -> bool:
 def release(request) -> Path | None:
     """The other checkout that is attacked; None: this one."""
     return request.config.getoption("--release")
-
-
-@pytest.fixture
-def only_long(is_long, release):
-    """For what tests of the parts hold in less time."""
-    if not (is_long or release):
-        pytest.skip("starts many processes: --long")
 
 
 @pytest.fixture

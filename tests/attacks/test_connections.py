@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 from patience import BUSY_SECONDS
-from raw_http import answers_to, connection, parse, read_all, request, seconds_until_closed
+from raw_http import answers_to, connection, request
 from running_service import Service, eventually
 
 from service.http.connections import BoundedProtocol
@@ -40,34 +40,6 @@ def test_silent_connections_do_not_lock_others_out_for_long(attacked, tell):
         assert answered
         tell(f"others were locked out for {time.monotonic() - began:.1f} s")
     assert "did not come in time" in attacked.log.read_text()
-
-
-def test_a_head_has_ten_seconds_however_slowly_it_drips(attacked, tell):
-    with connection(attacked.socket) as opened:
-        began = time.monotonic()
-        try:
-            for byte in HALF_HEAD * 10:
-                opened.sendall(bytes([byte]))
-                time.sleep(0.1)
-                if time.monotonic() - began > BoundedProtocol.head_seconds + BUSY_SECONDS:
-                    break
-        except OSError:
-            pass
-        (answer,) = parse(read_all(opened))
-    took = time.monotonic() - began
-    tell(f"{answer.status} after {took:.1f} s")
-    assert answer.status == 408
-    assert took < BoundedProtocol.head_seconds + BUSY_SECONDS
-
-
-def test_a_body_that_stops_has_thirty_seconds(attacked, is_long, tell):
-    if not is_long:
-        pytest.skip("takes half a minute: --long")
-    with connection(attacked.socket) as opened:
-        opened.sendall(HALF_BODY + b"{")
-        took = seconds_until_closed(opened, 30 + BUSY_SECONDS)
-    tell(f"closed after {took:.1f} s")
-    assert BoundedProtocol.silent_seconds <= took < 30 + BUSY_SECONDS
 
 
 def test_sigterm_waits_for_no_silent_connection(fresh_url, tell):

@@ -43,32 +43,6 @@ def test_what_never_ends_is_cut_and_nobody_else_waits(attacked, pulse, is_long, 
     assert pulse.longest < LONGEST_WAIT
 
 
-@pytest.mark.parametrize(("lines", "status"), [(97, 200), (98, 431)])
-def test_a_head_has_at_most_a_hundred_lines(attacked, lines, status):
-    many = [f"x-{place}: 1" for place in range(lines + 1)]
-    (answer,) = answers_to(attacked.socket, request("GET", "/health/live", *many))
-    assert answer.status == status
-
-
-@pytest.mark.parametrize(("length", "status"), [(65_000, 200), (66_000, 431)])
-@pytest.mark.parametrize("pieces", [1, 7])
-def test_a_head_has_at_most_64_kib_however_it_comes(attacked, length, status, pieces):
-    sent = request("GET", "/health/live", "x: " + "a" * length)
-    step = -(-len(sent) // pieces)
-    parts = [sent[start : start + step] for start in range(0, len(sent), step)]
-    (answer,) = answers_to(attacked.socket, *parts)
-    assert answer.status == status
-    if status == 431:
-        assert answer.error == "HeadTooLargeError"
-        assert answer.headers["connection"] == "close"
-
-
-def test_heads_sent_one_after_the_other_may_be_large_together(attacked):
-    one = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\nx: " + b"a" * 40_000 + b"\r\n\r\n"
-    answers = answers_to(attacked.socket, one * 5, request("GET", "/health/live"))
-    assert [answer.status for answer in answers] == [200] * 6
-
-
 def paths(attacked) -> dict[str, set[str]]:
     """Every path with the methods that it takes."""
     documented = attacked.client.get("/openapi.json").json()["paths"]
@@ -99,13 +73,6 @@ def test_a_wrong_method_is_told_the_right_ones(attacked, method):
         allowed = verbs | ({"HEAD"} if "GET" in verbs else set())
         assert answer.status == 405, path
         assert set(answer.headers["allow"].split(", ")) == allowed, path
-
-
-@pytest.mark.parametrize("hosts", ["", "host: localhost\r\nhost: localhost\r\n"])
-def test_a_request_of_http_1_1_names_one_host(attacked, hosts):
-    sent = f"GET /health/live HTTP/1.1\r\n{hosts}connection: close\r\n\r\n"
-    (answer,) = answers_to(attacked.socket, sent.encode())
-    assert (answer.status, answer.error) == (400, "MalformedRequestError")
 
 
 def test_trailers_are_no_headers(attacked):

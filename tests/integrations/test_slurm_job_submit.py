@@ -339,6 +339,15 @@ def test_a_default_limit_is_for_jobs_without_one(any_site, job, answer, time_lim
     assert done.changes.get("time_limit") == time_limit
 
 
+@pytest.mark.parametrize("field", ["predicted_walltime", "upper"])
+@pytest.mark.parametrize("value", [-5, 0, float("nan"), float("inf"), "300", None, [300], 1e300])
+def test_what_is_no_walltime_sets_no_limit(any_site, field, value):
+    interval = {"interval": {"lower": 1.0, "upper": value, "coverage": 0.9}}
+    answer = prediction(**(interval if field == "upper" else {field: value}))
+    done, _ = answered(any_site, answer, JOB | {"time_limit": UNSET}, mode="default-limit")
+    assert not {"time_limit", "time_min"} & done.changes.keys()
+
+
 @pytest.mark.parametrize("limit", [1, 5, 60, UNLIMITED])
 @pytest.mark.parametrize("predicted", [0.5, 30, 1e6])
 def test_no_rung_ever_touches_a_limit_that_the_user_gave(tmp_path, limit, predicted):

@@ -6,7 +6,7 @@ from math import nan
 
 from simulator.studies.klusacek.klusacek_figures import Figures, NodeFigures, ScheduleFigures
 from simulator.studies.tang.tang_sentences import Gains
-from simulator.studies.xu.schedule_lines import Line
+from simulator.studies.xu_schedules import Line
 
 
 def cells(text: str) -> Iterator[list[str]]:

@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,14 +76,3 @@ def parse(received: bytes) -> list[Answer]:
         answers.append(Answer(int(status.split()[1]), headers, received[:length]))
         received = received[length:]
     return answers
-
-
-def seconds_until_closed(opened: socket.socket, limit: float) -> float:
-    """How long the service keeps a connection, at most ``limit``."""
-    began = time.monotonic()
-    opened.settimeout(limit)
-    try:
-        read_all(opened)
-    except TimeoutError:
-        return limit
-    return time.monotonic() - began

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 WALLTIMED = str(Path(sys.executable).with_name("walltimed"))
-MODULES = ("service.cli", "service.worker.tuning.rounds")
+MODULES = ("service.cli", "service.worker.tuning_rounds")
 SAFE_PATH = "-P"
 SPAWNED = "from multiprocessing.spawn import"
 """How the code begins that multiprocessing starts its processes with."""

@@ -32,7 +32,7 @@ def load() -> None:
     from service.http.app import create_app
     from service.settings import Settings
     from service.web import site  # noqa: F401 - what the process of pages imports
-    from service.worker.tuning import rounds  # noqa: F401 - and that of rounds
+    from service.worker import tuning_rounds  # noqa: F401 - and that of rounds
 
     create_app(Settings(config=None, database_url="sqlite:///never-opened"))
     for compile_part in warming.EVERYTHING.values():

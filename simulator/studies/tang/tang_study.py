@@ -14,9 +14,18 @@ from simulator.reports.exhibit import Exhibit, Panel, Series, Value
 from simulator.reports.exhibit_pictures import write_exhibit
 from simulator.reports.tables import text_table
 from simulator.studies.study import ExhibitInput, Exhibits, Make, Played, Study, Takes
-from simulator.studies.tang.tang_accuracy import by_window, classes, figure_4, figure_11, figure_13
+from simulator.studies.tang.tang_accuracy import (
+    by_window,
+    classes,
+    figure_1,
+    figure_2,
+    figure_4,
+    figure_11,
+    figure_13,
+    table_1,
+    table_2,
+)
 from simulator.studies.tang.tang_log import GAINS, FloatArray
-from simulator.studies.tang.tang_requests import figure_1, figure_2, table_1, table_2
 from simulator.studies.tang.tang_sentences import Gains, gains_of, sentences
 from simulator.studies.tang.tang_simulations import (
     INTREPID,

@@ -9,8 +9,7 @@ import pytest
 
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError
-from service.adapters.sacct_rows import completion_of
-from service.adapters.sacct_text import read_sacct
+from service.adapters.sacct_text import completion_of, read_sacct
 
 DATA = Path(__file__).parents[2] / "data" / "slurm"
 NAMED = (DATA / "sacct.txt").read_text("utf-8").splitlines(keepends=True)

@@ -199,6 +199,7 @@ def test_only_an_embedded_store_is_upgraded_on_the_way(walltimed, empty_store_ur
     code, _, complained = walltimed("token", "list", "-d", empty_store_url)
     if empty_store_url.startswith("sqlite"):
         assert code == 0
+        assert "new and empty" in complained
     else:
         assert code == 1
         assert "walltimed db upgrade" in complained

@@ -81,7 +81,7 @@ def test_an_interrupted_round_makes_room(store, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("service.worker.tuning.rounds.run_round", interrupt)
+    monkeypatch.setattr("service.worker.tuning_rounds.run_round", interrupt)
     assert run().exit_code != 0
     (failed,) = store.tunings.of_cluster("default")
     assert (failed.state, failed.origin) == (TuningState.FAILED, "command")

@@ -10,8 +10,8 @@ import pytest
 from asgi_client import NOW, run_of
 
 from predictors.methods.knn import KnnParameters
+from service.worker import tuning_keeper as keeper
 from service.worker.processes import give_way
-from service.worker.tuning import keeper
 
 EVERYTHING = {"history": 100, "training": 500, "test": 200, "penalty": 0, "search": "exhaustive"}
 PLAN = EVERYTHING | {"subjects": ["knn"]}
@@ -176,7 +176,7 @@ def test_a_service_that_starts_uses_what_was_adopted_before(start, monkeypatch):
 
 def test_a_round_whose_process_is_killed_fails_and_makes_room(start, monkeypatch):
     begins_and_dies = (
-        "import os, signal; from service.worker.tuning import rounds;"
+        "import os, signal; from service.worker import tuning_rounds as rounds;"
         "rounds.tune_cluster = lambda *_: os.kill(os.getpid(), signal.SIGKILL);"
         "rounds.main()"
     )

@@ -16,7 +16,7 @@ from predictors.tuning.cluster_round import ClusterParameters, ClusterRound
 from service.metrics import Metrics
 from service.settings import Settings
 from service.worker.live_state import LiveState
-from service.worker.tuning.rounds import adoptions
+from service.worker.tuning_rounds import adoptions
 
 CLUSTER = "default"
 

@@ -6,7 +6,7 @@ import pytest
 
 from service.settings import Settings
 from service.worker.log_follower import COMPLETIONS_PER_TURN, LogFollower
-from service.worker.tuning.keeper import TuningKeeper
+from service.worker.tuning_keeper import TuningKeeper
 
 
 class Log:
@@ -110,7 +110,7 @@ def test_others_have_half_of_the_time_while_somebody_asks(following):
 @pytest.mark.parametrize(("catching_up", "asked"), [(True, 0), (False, 1)])
 def test_no_round_of_tuning_becomes_due_while_completions_pour_in(monkeypatch, catching_up, asked):
     due = []
-    monkeypatch.setattr("service.worker.tuning.keeper.ask_for_due_rounds", lambda *_: due.append(1))
+    monkeypatch.setattr("service.worker.tuning_keeper.ask_for_due_rounds", lambda *_: due.append(1))
     keeper = TuningKeeper(
         _Store(),
         _Live(),

@@ -11,7 +11,6 @@ from predictors.methods.requested import Requested
 from simulator.engine.loop import DONE
 from simulator.engine.policies import POLICIES, run
 from simulator.replay.trace_replay import InProcess
-from simulator.scheduling.arrival_forecasts import snapshot, waits_at_arrival
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.forecast import (
     QueuedJobs,
@@ -24,6 +23,7 @@ from simulator.scheduling.forecast import (
 )
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import empty_machine, simulate
+from simulator.studies.wait_prediction import snapshot, waits_at_arrival
 
 
 def jobs(*rows):

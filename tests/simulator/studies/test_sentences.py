@@ -10,12 +10,11 @@ import printed_tables
 import pytest
 from workloads import stretched_logs
 
-from simulator.studies import STUDIES
+from simulator.studies import STUDIES, xu_schedules
 from simulator.studies.klusacek.klusacek_sentences import sentences as of_klusacek
 from simulator.studies.klusacek.klusacek_study import PAPER_LOGS
 from simulator.studies.study import play_all
 from simulator.studies.tang.tang_sentences import sentences as of_tang
-from simulator.studies.xu import schedule_lines
 from simulator.studies.xu.published import PublishedComparison, parts
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -28,7 +27,7 @@ def from_table(name, text):
     if name == "tang":
         run = SimpleNamespace(anew="each log in one piece" not in text)
         return of_tang(run, printed_tables.tang(text))
-    return schedule_lines.sentences(printed_tables.xu_schedules(text))
+    return xu_schedules.sentences(printed_tables.xu_schedules(text))
 
 
 FOLLOWING = ("klusacek", "tang", "xu-schedules")

@@ -6,10 +6,10 @@ from typer.testing import CliRunner
 from workloads import log_of
 
 from service.cli import app
-from simulator.scheduling.arrival_forecasts import ForecastWaits
 from simulator.studies.study import StudyError
 from simulator.studies.wait_prediction import (
     Case,
+    ForecastWaits,
     WaitErrors,
     compare,
     runs,

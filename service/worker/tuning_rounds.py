@@ -1,6 +1,6 @@
 """Rounds of tuning, and the parameters they put in force.
 
-``python -m service.worker.tuning.rounds`` runs all open rounds in the calling process.
+``python -m service.worker.tuning_rounds`` runs all open rounds in the calling process.
 A service starts that process with its own settings in the environment and the lowest priority.
 """
 

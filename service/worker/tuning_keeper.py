@@ -15,7 +15,7 @@ from service.settings import Settings
 from service.store import Store, StoreError, TuningState
 from service.worker.live_state import LiveState
 from service.worker.processes import give_way
-from service.worker.tuning.rounds import ask_for_due_rounds, from_store
+from service.worker.tuning_rounds import ask_for_due_rounds, from_store
 
 log = structlog.get_logger()
 
@@ -28,7 +28,7 @@ ROUND_SECONDS = 5.0
 NO_VERSION = -1
 """A number below all versions."""
 
-COMMAND = (sys.executable, "-P", "-m", "service.worker.tuning.rounds")
+COMMAND = (sys.executable, "-P", "-m", "service.worker.tuning_rounds")
 """Runs the open rounds."""
 
 

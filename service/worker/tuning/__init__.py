@@ -1,1 +1,0 @@
-"""Start and storage of tuning rounds; the rounds themselves are in predictors/tuning."""
