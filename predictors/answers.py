@@ -116,7 +116,7 @@ class DistributionMethod:
         raise NotImplementedError
 
     def predict(self, submission: Submission) -> Prediction:
-        """Predict the estimate of least expected cost; for a user without runs as ``ask`` does."""
+        """Predict the estimate of least expected cost; a user without runs gets that of ``ask``."""
         own = 0
         if submission.user is not None:
             own, _, seconds = self.least_cost(submission)
@@ -126,7 +126,7 @@ class DistributionMethod:
         return capped(seconds, submission, method=self.name, basis=basis)
 
     def ask(self, submission: Submission, question: Question) -> Prediction:
-        """Predict with median and interval; without evidence the request and all that can be.
+        """Predict with median and interval; without evidence the request, from 0 to the request.
 
         A user without runs is predicted from those of others, once levels can be corrected, so
         that CAUTIOUS_RATE of such jobs are underestimated.
@@ -163,7 +163,7 @@ class DistributionMethod:
     def quantiles(
         self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
     ) -> list[float] | None:
-        """Return the runtimes that shares of jobs like this one do not exceed, in seconds."""
+        """Return the runtimes in seconds that given shares of like jobs do not exceed."""
         evidence = self._evidence(submission)
         if evidence is None:
             return None
@@ -242,7 +242,7 @@ def basis_of(own: int, others: int) -> Basis:
 
 
 def without_evidence(submission: Submission, question: Question, *, method: str) -> Prediction:
-    """Return the request, with the interval of all that is possible."""
+    """Return the request, with the interval from the elapsed time to the request."""
     request = float(submission.requested_walltime)
     elapsed = question.elapsed or 0.0
     possible = Interval(lower=elapsed, upper=max(elapsed, request), coverage=question.coverage)

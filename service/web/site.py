@@ -1,7 +1,7 @@
 """The table of all pages, the process that makes them, and the facts that it needs.
 
-A page is made in a process of its own, so that no prediction waits for one; and it serves one page
-after the other. A view reads the store there. What only the serving process knows comes along.
+A process of its own makes one page after the other, so that no prediction waits for a page. Views
+read the store in that process, and get the facts that only the serving process knows.
 """
 
 import asyncio
@@ -42,10 +42,10 @@ LIMIT_SECONDS = 30.0
 """Seconds that a page may take; the first one waits for the process to start."""
 
 MOST_WAITING = 100
-"""Pages that are being made or wait for that; more are refused."""
+"""Most pages that are being made or wait for it; further ones are refused."""
 
 SAME_SECONDS, MOST_RENDERED = 1.0, 50
-"""Seconds that a page of the queue serves all visitors who see the same, and most such pages."""
+"""Seconds for which visitors who see the same queue get the same page, and most such pages."""
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -186,11 +186,11 @@ class PageProcess(ChildProcess):
 
 
 makers: list[PageMaker] = []
-"""In the process: the object that makes its pages."""
+"""The maker of this process, once ``prepare`` has run; only the page process has one."""
 
 
 def prepare(settings: Settings) -> None:
-    """In the process: leave the processor to predictions, and be ready to make pages."""
+    """Lower the priority of the page process, and open the store for its maker."""
     come_second()
     logs.configure(settings)
     store = open_store(
@@ -200,12 +200,12 @@ def prepare(settings: Settings) -> None:
 
 
 def made(name: str, frame: Frame, query: PageQuery, facts: Any) -> bytes:
-    """In the process: return a page."""
+    """Return a page; runs in the page process."""
     return makers[-1].make(name, frame, query, facts)
 
 
 class Website:
-    """The pages, as the serving process has them made.
+    """Has pages made by the page process, with the facts that only the serving process knows.
 
     Args:
         worker: whose state is shown.
@@ -293,7 +293,7 @@ class Website:
         return await self._rendered("login", title="Log in", to=to, refused=refused)
 
     async def problem(self, title: str, detail: str, visitor: Visitor | None, url: str) -> bytes:
-        """Return a page in the place of one that cannot be shown; with the menu for a visitor."""
+        """Return an error page, with the menu for a visitor."""
         if visitor is None:
             return await self._rendered("problem", title=title, detail=detail)
         frame = self._frame(visitor, "/", None, url)

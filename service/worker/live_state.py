@@ -191,10 +191,10 @@ class ClusterState:
     ) -> None:
         """Let ``methods`` observe a completion; a method that fails does not stop the others.
 
-        Before that the default method, if it is among them, predicts the job: forecasts vary
-        runtimes by the ratio of runtime to prediction. Unlike the scores of the store, these ratios
-        need no recorded prediction, so they are a fold of the log. Methods with intervals predict
-        only runs that ended in every seventh second.
+        The default method, if it is among them, predicts the job before it learns: forecasts vary
+        runtimes by the ratio of runtime to prediction. These ratios need no recorded prediction,
+        unlike the scores of the store, so they are a fold of the log. Methods with intervals
+        predict only runs that ended in a second divisible by seven.
 
         Args:
             completion: the run.
@@ -302,7 +302,7 @@ class LiveState:
 
     @property
     def memories(self) -> tuple[Memory, Memory]:
-        """Return the memory requirements of all methods: without, and with a time window."""
+        """Return the memory requirements of methods without, and of those with a time window."""
         return self._unknown.memories
 
     @property

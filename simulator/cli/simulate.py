@@ -83,7 +83,7 @@ class Source(StrEnum):
 
 
 def acts(source: Source | None) -> bool | None:
-    """Whether the source is estimates; None without a source."""
+    """Return whether estimates act on the decision; None without a source."""
     return None if source is None else source is Source.ESTIMATES
 
 

@@ -202,18 +202,3 @@ def test_an_encoded_body_is_refused_on_every_path(attacked, path, kind, encoding
     (answer,) = answers_to(attacked.socket, sent)
     assert (answer.status, answer.error) == (415, "EncodedBodyError")
     assert answer.headers["accept-encoding"] == "identity"
-
-
-def test_records_that_an_adapter_drops_are_counted_by_reason(attacked):
-    reason = "not a record of this format"
-    name = f'walltimed_skipped_records_total{{reason="{reason}"}}'
-
-    def dropped() -> float:
-        lines = attacked.client.get("/metrics").text.splitlines()
-        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
-
-    before = dropped()
-    sent = request("POST", "/v1/adapters/slurm/jobcomp", JSON, body=b"\x1f\x8b\x08")
-    (answer,) = answers_to(attacked.socket, sent)
-    assert json.loads(answer.body)["skipped"] == {reason: 1}
-    assert dropped() == before + 1

@@ -68,7 +68,7 @@ class WhatIf:
         self._free: dict[str, tuple[LiveQueue, list[FreeProcessors]]] = {}
 
     async def ask(self, cluster: str, body: WhatIfRequest, caller: Caller) -> WhatIfAnswer:
-        """Return the forecasts of the job as it is written, and of other requests for it.
+        """Return the forecasts of the job as requested, and of other requests for it.
 
         Raises:
             ForbiddenError: the caller may not ask about another user's job.
@@ -178,7 +178,7 @@ class WhatIf:
         return await self._play(forecast, jobs)
 
     async def _free_processors(self, queue: LiveQueue) -> list[FreeProcessors]:
-        """Return those of each pool, computed once for each forecast."""
+        """Return the free processors of each pool, computed once for each forecast."""
         cluster = queue.snapshot.cluster
         before = self._free.get(cluster)
         if before is None or before[0] is not queue:

@@ -136,11 +136,6 @@ def test_a_new_user_is_told_by_the_runs_of_others():
     assert context["nothing is known of the user"] == 1
 
 
-def test_a_job_of_an_unknown_user_gets_its_request():
-    runs = [ended(float(i), 900.0) for i in range(100)]
-    assert answer(runs, only(), submission(user=None)) == HOUR
-
-
 def test_unknown_processors_are_one_as_in_the_other_methods():
     seen, _, _ = features(told([ended(10.0, 60.0)], only()), submission())
     assert seen["own like run"][0] == 1

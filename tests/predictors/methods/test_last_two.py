@@ -28,23 +28,3 @@ def test_the_mean_is_of_runtimes_and_only_then_capped_by_the_request():
     predictor.observe(ended(end=2000, runtime=100, request=100))
     assert predictor.predict(submission(at=3000, request=400)).predicted_walltime == 300
     assert predictor.predict(submission(at=3000, request=200)).predicted_walltime == 200
-
-
-def test_an_earlier_submission_is_predicted_from_what_had_ended_then():
-    predictor = LastTwo()
-    predictor.observe(ended(end=1000, runtime=100))
-    predictor.observe(ended(end=2000, runtime=300))
-    for later in range(40):
-        predictor.observe(ended(end=3000 + later, runtime=3600))
-    prediction = predictor.predict(submission(at=2000))
-    assert prediction.predicted_walltime == 200
-    assert (prediction.basis.jobs, prediction.basis.reason) == (2, "history")
-
-
-def test_a_job_that_ends_after_the_submission_is_not_seen():
-    predictor = LastTwo()
-    predictor.observe(ended(end=1000, runtime=100))
-    predictor.observe(ended(end=2000, runtime=300))
-    predictor.observe(ended(end=3000, runtime=900))
-    assert predictor.predict(submission(at=2999)).predicted_walltime == 200
-    assert predictor.predict(submission(at=3000)).predicted_walltime == 600

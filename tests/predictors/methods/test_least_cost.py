@@ -128,10 +128,6 @@ def test_a_new_user_of_a_young_cluster_gets_the_request():
     assert prediction.basis == COLD_START
 
 
-def test_a_job_of_an_unknown_user_gets_its_request():
-    assert answer([ended(float(i), 900.0) for i in range(100)], submission(user=None)) == HOUR
-
-
 @pytest.mark.parametrize("own", [OTHERS - 1, OTHERS, OTHERS + 1])
 def test_a_user_with_as_many_runs_as_stand_for_all_users_is_predicted(own):
     told_ = told([ended(1000.0 * place, 600.0) for place in range(1, own + 1)])

@@ -57,18 +57,6 @@ def test_a_job_that_used_nothing_predicts_a_second():
     assert predictor.predict(submission(at=200, request=0.5)).predicted_walltime == 0.5
 
 
-def test_an_earlier_submission_is_predicted_from_what_had_ended_then():
-    """The last two usages before it are 0.5 and 0.25; its user's 40 runs since then used all."""
-    predictor = MaxUsage(window=2)
-    predictor.observe(ended(end=10, runtime=1800))
-    predictor.observe(ended(end=20, runtime=900))
-    for later in range(40):
-        predictor.observe(ended(end=30 + later, runtime=3600))
-    prediction = predictor.predict(submission(at=20))
-    assert prediction.predicted_walltime == 1800
-    assert (prediction.basis.jobs, prediction.basis.reason) == (2, "history")
-
-
 def test_memory_is_bounded():
     predictor = MaxUsage(window=5)
     for end in range(2 * LATEST_RUNS + 100):

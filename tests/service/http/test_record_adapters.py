@@ -55,7 +55,9 @@ def test_every_document_is_answered_200(service, case):
 def test_what_is_no_document_is_answered_200_too(service, body):
     answer = service.send(JOBCOMP, body)
     assert answer.status_code == 200
-    assert answer.json()["skipped"] == {"not a record of this format": 1}
+    reason = "not a record of this format"
+    assert answer.json()["skipped"] == {reason: 1}
+    assert service.metric("walltimed_skipped_records_total", reason=reason) == 1
 
 
 def test_a_document_that_is_too_large_is_not_sent_for_ever(serve, sqlite_url):
