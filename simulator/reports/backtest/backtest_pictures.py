@@ -54,7 +54,7 @@ class Drawing(NamedTuple):
 def drawings(tested: Backtest) -> list[Drawing]:
     """The pictures of what would change."""
     name, today = tested.in_force, "today's requests"
-    chance = f"over {tested.repetitions} plays" if tested.repetitions > 1 else "of one play"
+    chance = f"over {tested.plays_in_words}" if tested.repetitions > 1 else "of one play"
     run_times = Drawing(
         "Run times: asked for, predicted and real",
         "Share of the jobs that are no longer than the time below. It compares distributions: "
