@@ -24,6 +24,14 @@ USUAL_ITERATION = "set server scheduler_iteration = 600"
 PIECE = "0.003"
 """Real seconds after which a waiting daemon looks at the clock again."""
 
+SOFT_WALLTIMES = """\
+import pbs
+job = pbs.event().job
+if job.Account_Name:
+    job.Resource_List["soft_walltime"] = pbs.duration(int(job.Account_Name))
+"""
+"""A hook that makes the account name of a job its soft walltime, which PBS lets no user set."""
+
 PRINTED = {
     "server.txt": ("qmgr", "-c", "print server"),
     "sched.txt": ("qmgr", "-c", "print sched"),
@@ -91,7 +99,14 @@ class FastPbs(PrivatePbs):
         # Else the server starts its database, which would live by the clock, too.
         self.run(PREFIX / "sbin/pbs_dataservice", "start")
         super()._start_daemons()
-        for command in (USUAL_ITERATION, *self._played.commands):
+        hook = self.directory / "soft_walltimes.py"
+        hook.write_text(SOFT_WALLTIMES)
+        hooks = (
+            "create hook soft_walltimes",
+            "set hook soft_walltimes event = queuejob",
+            f"import hook soft_walltimes application/x-python default {hook}",
+        )
+        for command in (USUAL_ITERATION, *hooks, *self._played.commands):
             self.qmgr(command)
 
     def start_daemon(self, name: str) -> None:

@@ -41,7 +41,10 @@ def play_job(job: LogJob, cluster: SlurmCluster) -> PlayJob:
     else:
         select = f"{job.size}:ncpus=1"
     words = ["-N", f"J{job.job}", "-q", queue.name, "-l", f"select={select}"]
-    return PlayJob(job.submit, job.run, [*words, "-l", f"walltime={60 * job.limit_minutes}"])
+    if job.time_min_minutes:
+        words += ["-A", str(60 * job.time_min_minutes)]
+    limit = 60 * job.limit_minutes
+    return PlayJob(job.submit, job.run, [*words, "-l", f"walltime={limit}"], longest=limit)
 
 
 def play_once(
@@ -123,7 +126,10 @@ def parsed() -> argparse.Namespace:
     """Return the options of the command line."""
     parser = parser_of(__doc__)
     parser.add_argument("--site", type=Path, help="as --pbs-config; default: one FIFO queue")
-    parser.set_defaults(site_factor=None, time_min=None)
+    parser.add_argument(
+        "--soft-walltime", dest="time_min", metavar="METHOD", help="predictions of it are given"
+    )
+    parser.set_defaults(site_factor=None)
     return parser.parse_args()
 
 

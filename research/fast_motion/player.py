@@ -56,12 +56,14 @@ class PlayJob(NamedTuple):
         run: seconds.
         options: of sbatch or qsub, which say its size and queue.
         site_factor: SiteFactor of Slurm to set once it is submitted; None: none.
+        longest: seconds after which the resource manager ends it.
     """
 
     submit: int
     run: int
     options: Sequence[str]
     site_factor: int | None = None
+    longest: float = inf
 
 
 class Records(Protocol):
@@ -98,7 +100,8 @@ class Watch:
 
     Attributes:
         ends: known ends of running jobs, a heap.
-        last_end: the last of them that has come.
+        last_end: the last of them that has come, or when the last record was seen.
+        excess: seconds by which jobs would outlive their limits, by their ids.
         reported: number of jobs that were launched.
         recorded: number of jobs whose end is recorded.
         started: ids of jobs that were started and are not launched yet.
@@ -111,6 +114,7 @@ class Watch:
         self.ends: list[float] = []
         self.last_end = -inf
         self.ended = self.reported = self.recorded = 0
+        self.excess: dict[str, float] = {}
         self.started: set[str] = set()
         self.started_at = 0.0
 
@@ -125,7 +129,10 @@ class Watch:
         while self.ends and self.ends[0] <= now:
             self.last_end = max(self.last_end, heapq.heappop(self.ends))
             self.ended += 1
-        self.recorded = self._cluster.records.ends()
+        recorded = self._cluster.records.ends()
+        if recorded > self.recorded:  # Slurm ends jobs up to half a minute after their limit
+            self.last_end = max(self.last_end, now)
+        self.recorded = recorded
 
     def _read_reports(self) -> None:
         asking = []
@@ -134,7 +141,7 @@ class Watch:
                 asking.append(job)
                 continue
             self.reported += 1
-            heapq.heappush(self.ends, float(end))
+            heapq.heappush(self.ends, float(end) - self.excess.get(job, 0.0))
             self._launched.add(job)
             self.started.discard(job)
         if asking:
@@ -187,6 +194,7 @@ class Player:
         for job in jobs:
             self._play_until(self.zero + job.submit)
             ids.append(self._cluster.submit(job.run, *job.options))
+            self._watch.excess[ids[-1]] = max(0.0, job.run - job.longest)
             if job.site_factor is not None:
                 self._clock.go_on(self._speeds.slow)
                 self._cluster.set_site_factor(ids[-1], job.site_factor)

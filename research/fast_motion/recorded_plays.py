@@ -2,12 +2,14 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from fast_cluster import unix_of
 
 from simulator.scheduling.estimates import Estimates, JobEstimates
 from simulator.scheduling.pbs_configuration import read_pbs_configuration
@@ -15,7 +17,7 @@ from simulator.scheduling.pbs_rules import PbsRules
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.slurm_configuration import read_configuration
-from simulator.scheduling.slurm_rules import BASIC, SlurmRules
+from simulator.scheduling.slurm_rules import BASIC, LoggedTimes, SlurmRules
 from simulator.scheduling.workload import Workload, prepare
 from simulator.traces.files import read_bytes, text_writer
 from simulator.traces.trace import SWF_FIELDS, Integers, Trace
@@ -46,6 +48,7 @@ class RecordedPlay(NamedTuple):
     wanted_run: Integers
     partition: Sequence[str]
     nodes: Sequence[str]
+    state: Sequence[str]
 
     @property
     def wait(self) -> Integers:
@@ -73,6 +76,7 @@ def read_play(file: Path) -> RecordedPlay:
         numbers("wanted_run"),
         [row.get("partition") or "all" for row in rows],
         [row["nodes"] for row in rows],
+        [row.get("state", "") for row in rows],
     )
 
 
@@ -136,6 +140,34 @@ def rules_of(directory: Path, cycle_time: float = CYCLE) -> SlurmRules | PbsRule
     if (directory / "sched_config").exists():
         return replace(read_pbs_configuration(directory), cycle_time=cycle_time)
     return replace(read_configuration(directory), epilog=EPILOG, cycle_time=cycle_time)
+
+
+def logged_times(log: str, play: RecordedPlay, rules: SlurmRules) -> LoggedTimes:
+    """Return what slurmctld's log of a play says of its cycles and of the ends of its jobs.
+
+    The first node of a job that is killed at its limit is COMPLETING until its processes are gone
+    (slurmd's ``req.c``: ``_rpc_timelimit``, ``_pause_for_job_completion``), its other nodes until
+    they have answered. slurmctld logs what takes longer than a minute; else KillWait is assumed.
+    """
+    submissions = re.search(r"^\[(\S+)\] _slurm_rpc_submit_batch_job", log, re.MULTILINE)
+    assert submissions is not None  # noqa: S101 - a play has jobs
+    zero = 60 * round((unix_of(submissions[1]) - int(play.submit[0])) / 60)  # a whole minute
+    begins = re.findall(
+        r"^\[(\S+)\] sched/backfill: _attempt_backfill: beginning", log, re.MULTILINE
+    )
+    epilogs = np.where([each == "TIMEOUT" for each in play.state], rules.kill_wait, rules.epilog)
+    first_epilogs = epilogs.copy()
+    ends = re.findall(
+        r"^\S+ cleanup_completing: JobId=(\d+) completion .* took (\d+)", log, re.MULTILINE
+    )
+    for job, seconds in ends:
+        first_epilogs[int(job) - 1] = int(seconds)
+    cycles = {round(1000 * (unix_of(each) - zero)) for each in begins}  # some are logged twice
+    return LoggedTimes(
+        cycles=tuple(sorted(each for each in cycles if each >= 0)),
+        epilogs=tuple(epilogs.tolist()),
+        first_epilogs=tuple(first_epilogs.tolist()),
+    )
 
 
 def interval_of(rules: SlurmRules | PbsRules) -> int:

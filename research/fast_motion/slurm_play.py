@@ -15,6 +15,7 @@ import signal
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from recorded_plays import (
     Likeness,
     RecordedPlay,
     interval_of,
+    logged_times,
     read_play,
     rules_of,
     starts_under,
@@ -41,7 +43,7 @@ from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.slurm_cluster import partition_names
 from simulator.scheduling.slurm_configuration import COMMANDS, read_configuration
-from simulator.scheduling.slurm_rules import SlurmCluster
+from simulator.scheduling.slurm_rules import SlurmCluster, SlurmRules
 from simulator.scheduling.workload import Workload, WorkloadError, prepare
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Integers
@@ -126,7 +128,7 @@ def fitting(jobs: Sequence[LogJob], cluster: SlurmCluster) -> list[LogJob]:
     return found
 
 
-def play_job(job: LogJob, cluster: SlurmCluster) -> PlayJob:
+def play_job(job: LogJob, cluster: SlurmCluster, over_time_limit: int) -> PlayJob:
     """Return what is submitted for a job of the log."""
     partition = cluster.partitions[cluster.place_of(job.queue)]
     size = ["-n", str(job.size)]
@@ -135,7 +137,8 @@ def play_job(job: LogJob, cluster: SlurmCluster) -> PlayJob:
     words = ["-J", str(job.job), "-p", partition.name, "-t", str(job.limit_minutes), *size]
     if job.time_min_minutes:
         words.append(f"--time-min={job.time_min_minutes}")
-    return PlayJob(job.submit, job.run, words, played_factor(job) if job.length_minutes else None)
+    factor = played_factor(job) if job.length_minutes else None
+    return PlayJob(job.submit, job.run, words, factor, 60 * job.limit_minutes + over_time_limit)
 
 
 def played_factor(job: LogJob) -> int:
@@ -167,7 +170,8 @@ def play_once(
         assert rules.cluster is not None  # noqa: S101 - the site has one
         played = fitting(jobs, rules.cluster)
         player = Player(cluster, speeds, 60 * options.longest)
-        ids = player.play([play_job(job, rules.cluster) for job in played])
+        submitted = [play_job(job, rules.cluster, rules.over_time_limit) for job in played]
+        ids = player.play(submitted)
         rows = list(rows_of(cluster.directory / "jobcomp.txt", player.zero, ids, played))
         write_play(file, rows)
         log = cluster.log()
@@ -245,6 +249,10 @@ def twins_of(directory: Path) -> Iterator[tuple[str, RecordedPlay, Integers]]:
     for name in PLAYS:
         play = read_play(directory / f"{name}.csv.gz")
         rules = rules_of(directory / "site", notes[name]["cycle_seconds"])
+        log = directory / f"{name}.log.gz"
+        if isinstance(rules, SlurmRules) and log.exists():
+            text = gzip.decompress(log.read_bytes()).decode("utf-8", "replace")
+            rules = replace(rules, logged=logged_times(text, play, rules))
         assert rules.cluster is not None  # noqa: S101 - the site has one
         yield name, play, twin_starts(play, rules, rules.cluster.cpus)
 

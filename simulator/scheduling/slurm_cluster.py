@@ -12,7 +12,12 @@ from simulator.engine.slurm.slurm_state import (
     new_slurm_state,
 )
 from simulator.scheduling.semantics import Semantics
-from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition, SlurmRules
+from simulator.scheduling.slurm_rules import (
+    LoggedTimes,
+    SlurmCluster,
+    SlurmPartition,
+    SlurmRules,
+)
 from simulator.scheduling.workload import Workload, WorkloadError
 from simulator.traces.trace import Integers, Reals
 
@@ -32,19 +37,22 @@ def empty_cluster(workload: Workload, semantics: Semantics) -> SlurmState:
     assert rules is not None  # noqa: S101 - the policy is slurm
     cluster = rules.cluster or plain_cluster(workload)
     partitions = queues_of_jobs(workload, cluster)
-    columns: dict[str, Integers | Reals] = {
+    columns: dict[str, Integers | Reals | int] = {
         "partition": partitions,
         "limit": limits_of(workload.request),
         "fixed_score": _fixed_scores(workload, rules, cluster, partitions),
+        "epilog": rules.epilog,
+        "first_epilog": rules.epilog,
     }
     numbers = {**rules.numbers(), **_effects(semantics)}
-    return empty_nodes(workload, cluster, columns, numbers, whole_nodes=rules.cluster is None)
+    state = empty_nodes(workload, cluster, columns, numbers, whole_nodes=rules.cluster is None)
+    return with_logged_times(state, rules.logged) if rules.logged else state
 
 
 def empty_nodes(
     workload: Workload,
     cluster: SlurmCluster,
-    columns: Mapping[str, Integers | Reals],
+    columns: Mapping[str, Integers | Reals | int],
     rules: Mapping[str, int],
     *,
     whole_nodes: bool,
@@ -54,7 +62,7 @@ def empty_nodes(
     Args:
         workload: the jobs.
         cluster: nodes and queues.
-        columns: ``partition``, ``limit`` and ``fixed_score`` of the jobs.
+        columns: further columns of the jobs, see ``new_slurm_state``.
         rules: numbers by fields of ``simulator.engine.slurm.slurm_state.RULES``.
         whole_nodes: the processors of a job are whole nodes.
     """
@@ -126,9 +134,10 @@ def _check_sizes(workload: Workload, cluster: SlurmCluster, partitions: Integers
     if len(too_large):
         first = too_large[0]
         partition = cluster.partitions[partitions[first]]
+        down = " on nodes that are up" if cluster.down else ""
         raise WorkloadError(
             f"Job {workload.trace.job[first]} has {workload.processors[first]:,} processors, "
-            f"partition {partition.name} {sizes[partitions[first]]:,}."
+            f"partition {partition.name} {sizes[partitions[first]]:,}{down}."
         )
 
 
@@ -168,6 +177,14 @@ def _fixed_scores(
     if rules.priority_weight_partition and factors.max():
         base += rules.priority_weight_partition * (factors / factors.max())[partitions]
     return base
+
+
+def with_logged_times(state: SlurmState, logged: LoggedTimes) -> SlurmState:
+    """Return a state in which epilogs and cycles are those that a real slurmctld logged."""
+    count = len(state.jobs)
+    state.jobs["epilog"] = logged.epilogs[:count]
+    state.jobs["first_epilog"] = logged.first_epilogs[:count]
+    return state._replace(logged_cycles=np.array(logged.cycles, np.int64))
 
 
 def _effects(semantics: Semantics) -> dict[str, int]:

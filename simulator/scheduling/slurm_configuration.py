@@ -57,6 +57,8 @@ def read_configuration(directory: str | Path) -> SlurmRules:
         )
     except (KeyError, ValueError) as error:
         raise SlurmConfigurationError(f"{directory}: {_words_of(error)}") from error
+    if "reservation" in texts:
+        unmodelled = [*unmodelled, "reservations"]
     return replace(rules, unmodelled=(*_unmodelled(config), *unmodelled))
 
 
@@ -71,6 +73,7 @@ _FIRST_LINES = {
     "partition": r"\APartitionName=",
     "node": r"\ANodeName=",
     "qos": r"\AName\|.*MaxJobsPU",
+    "reservation": r"\AReservationName=",
 }
 
 
@@ -122,15 +125,21 @@ def _cluster(
     places = {node["NodeName"]: place for place, node in enumerate(nodes)}
     kinds = [(int(node["CPUTot"]), int(node.get("Weight", 1))) for node in nodes]
     groups = [(len(list(equal)), *kind) for kind, equal in groupby(kinds)]
-    found = [_partition(each, places) for each in partitions]
+    down = {node["NodeName"] for node in nodes if _is_down(node)}
+    up = {name: place for name, place in places.items() if name not in down}
+    found = [_partition(each, up) for each in partitions]
     unmodelled = []
-    down = sum(bool(re.match(r"DOWN|DRAIN|FAIL", node.get("State", ""))) for node in nodes)
-    if down:
-        unmodelled.append(f"{down} nodes that are down or drained count as up")
     if any(node.get("Gres", "(null)") not in {"", "(null)"} for node in nodes):
         unmodelled.append("Gres")
     unmodelled += sorted({found for each in partitions for found in _unusual_words(each)})
-    return SlurmCluster(groups=tuple(groups), partitions=tuple(found)), unmodelled
+    cluster = SlurmCluster(groups=tuple(groups), partitions=tuple(found), down=len(down))
+    return cluster, unmodelled
+
+
+def _is_down(node: Words) -> bool:
+    """Return whether a node takes no jobs; its state is such as ``IDLE+DRAIN`` or ``DOWN*``."""
+    states = re.findall(r"[A-Z_]+", node.get("State", ""))
+    return not {"DOWN", "DRAIN", "ERROR", "FAIL", "FUTURE"}.isdisjoint(states)
 
 
 _USUAL_WORDS = {
@@ -157,7 +166,7 @@ def _unusual_words(words: Words) -> Iterator[str]:
 def _partition(words: Words, places: Mapping[str, int]) -> SlurmPartition:
     members = sorted(places[name] for name in host_names(words.get("Nodes", "")) if name in places)
     if not members:
-        raise SlurmRulesError(f"Partition {words['PartitionName']} has no nodes.")
+        raise SlurmRulesError(f"Partition {words['PartitionName']} has no nodes that are up.")
     return SlurmPartition(
         name=words["PartitionName"],
         ranges=tuple(ranges_of(members)),

@@ -57,10 +57,12 @@ class SlurmCluster:
     Attributes:
         groups: number, CPUs and weight of nodes that follow one another in the list of nodes.
         partitions: the partitions; at least one.
+        down: number of nodes that are in no partition, because they are down or drained.
     """
 
     groups: tuple[tuple[int, int, int], ...]
     partitions: tuple[SlurmPartition, ...]
+    down: int = 0
 
     @property
     def nodes(self) -> int:
@@ -73,7 +75,8 @@ class SlurmCluster:
             f"{nodes} nodes of {cpus} CPUs" + (f" (weight {weight})" if weight != 1 else "")
             for nodes, cpus, weight in self.groups
         )
-        return f"{groups}; partitions {', '.join(each.card() for each in self.partitions)}"
+        down = f", of which {self.down} are down or drained" if self.down else ""
+        return f"{groups}{down}; partitions {', '.join(each.card() for each in self.partitions)}"
 
     @property
     def cpus(self) -> int:
@@ -90,6 +93,22 @@ class SlurmCluster:
         places = {each.name: place for place, each in enumerate(self.partitions)}
         defaults = [place for place, each in enumerate(self.partitions) if each.is_default]
         return places.get(name, (*defaults, 0)[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedTimes:
+    """Times from the log of a real slurmctld, where its milliseconds are seconds of a fast clock.
+
+    Attributes:
+        cycles: milliseconds at which its backfill cycles began.
+        epilogs: seconds from the end of each job, in the order of submission, until its nodes may
+            be used again, but for the first one.
+        first_epilogs: likewise of the first node of each job; not shorter.
+    """
+
+    cycles: tuple[int, ...]
+    epilogs: tuple[int, ...]
+    first_epilogs: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +155,7 @@ class SlurmRules:
         epilog: time from the end of a job until its nodes may be used again. Not of slurm.conf.
         cycle_time: duration of a backfill cycle, and what each tested job adds. Not of slurm.conf.
         test_time: see ``cycle_time``.
+        logged: times of one play of the log's jobs, in place of ``epilog`` and ``cycle_time``.
         cluster: nodes and partitions; None: one partition of equal nodes, as large as the log's
             machine, which jobs take whole.
         unmodelled: what of the site's configuration would change a schedule and is not modelled.
@@ -177,6 +197,7 @@ class SlurmRules:
     epilog: int = 1
     cycle_time: float = 0.1
     test_time: float = 0.0
+    logged: LoggedTimes | None = None
     cluster: SlurmCluster | None = None
     unmodelled: tuple[str, ...] = ()
     skips_cycles: bool = True
@@ -250,7 +271,7 @@ _COMMON = [
     if each.name in (RULES.names or ()) and each.name not in _DIFFERENT
 ]
 
-_NOT_NUMBERS = {"cluster", "unmodelled"}
+_NOT_NUMBERS = {"cluster", "logged", "unmodelled"}
 
 _SHOWN_AT_ZERO = {"epilog", "over_time_limit"}
 

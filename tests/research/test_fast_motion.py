@@ -12,8 +12,15 @@ import pytest
 from fast_clock import AHEAD, CRAWL, FastClock, compile_into
 from fast_cluster import SlurmRecords
 from played_conf import SiteConfError, plain_conf, read_conf
-from player import Player, PlayJob, Speeds, TooFastError
-from recorded_plays import Likeness, RecordedPlay, read_play, twin_starts, write_play
+from player import Player, PlayJob, Speeds, TooFastError, Watch
+from recorded_plays import (
+    Likeness,
+    RecordedPlay,
+    logged_times,
+    read_play,
+    twin_starts,
+    write_play,
+)
 from slurm_play import LogJob, play_job
 
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition, SlurmRules
@@ -235,7 +242,7 @@ TWO_NODES = SlurmCluster(
 
 
 def played_job(submit, minutes):
-    return play_job(LogJob(7, submit, 1, 300, 600, 0, minutes, "all"), TWO_NODES)
+    return play_job(LogJob(7, submit, 1, 300, 600, 0, minutes, "all"), TWO_NODES, 300)
 
 
 def test_site_factors_of_a_play_differ_by_those_of_the_updater_and_by_age():
@@ -260,6 +267,39 @@ def test_a_player_sets_the_site_factor_of_a_job_that_it_has_submitted(clock, tmp
     assert calls == [(300, "-N", "1"), ("1", 79_200)]
 
 
+def test_a_player_expects_the_end_of_a_job_at_its_limit(clock):
+    assert played_job(60, 0).longest == 600 * 60 + 300
+    lines = [("1", f"{START + 7000}"), ("2", f"{START + 500}")]
+    records = SimpleNamespace(starts=list, ends=lambda: 0)
+    watch = Watch(SimpleNamespace(clock=clock, reports=lambda: lines, records=records))
+    watch.excess = {"1": 6100.0, "2": 0.0}  # 1 may run 900 s, and would run 7000
+    watch.look()
+    assert sorted(watch.ends) == [START + 500, START + 900]
+
+
+LOG = """\
+[2027-01-15T08:01:35.205] sched/backfill: _attempt_backfill: beginning
+[2027-01-15T08:03:03.015] _slurm_rpc_submit_batch_job: JobId=1 InitPrio=4294901759 usec=3561
+[2027-01-15T08:03:35.500] sched/backfill: _attempt_backfill: beginning
+[2027-01-15T08:03:35.500] sched/backfill: _attempt_backfill: beginning
+[2027-01-15T08:20:00.000] cleanup_completing: JobId=2 completion process took 90 seconds
+slurmctld: cleanup_completing: JobId=2 completion process took 90 seconds
+"""
+
+
+def test_the_log_of_a_play_says_when_cycles_begin_and_nodes_of_killed_jobs_are_free():
+    numbers = dict.fromkeys(
+        ("submit", "start", "end", "size", "limit", "time_min", "length", "wanted_run"),
+        np.array([62, 70, 80]),
+    )
+    play = RecordedPlay(
+        **numbers, partition=[], nodes=[], state=["COMPLETED", "TIMEOUT", "TIMEOUT"]
+    )
+    times = logged_times(LOG, play, SlurmRules(epilog=3, kill_wait=30))
+    assert times.cycles == (95_500,)  # second 0 is 08:02, before which a cycle plans nothing
+    assert (times.epilogs, times.first_epilogs) == ((3, 30, 30), (3, 90, 30))
+
+
 def test_the_twin_of_a_play_with_site_factors_orders_by_predicted_lengths():
     columns = {
         "submit": [0, 10, 20], "start": [0, 0, 0], "end": [600, 600, 600], "size": [2, 2, 2],
@@ -268,7 +308,7 @@ def test_the_twin_of_a_play_with_site_factors_orders_by_predicted_lengths():
     }  # fmt: skip
     play = RecordedPlay(
         **{name: np.array(column) for name, column in columns.items()},
-        partition=["all"] * 3, nodes=[""] * 3,
+        partition=["all"] * 3, nodes=[""] * 3, state=["COMPLETED"] * 3,
     )  # fmt: skip
     first, second, third = twin_starts(play, SlurmRules(cluster=TWO_NODES), 2)
     assert first < third < second

@@ -3,7 +3,7 @@
 from simulator.engine import events
 from simulator.engine.compiled import inlined, kernel
 from simulator.engine.machine import ImpossibleError
-from simulator.engine.slurm.node_sets import add, copy, lies_in, meets, remove
+from simulator.engine.slurm.node_sets import add, copy, keep_first, lies_in, meets, remove
 from simulator.engine.slurm.priorities import decay
 from simulator.engine.slurm.slurm_state import FUTURE, NOW, PLAN, SlurmState
 
@@ -202,21 +202,37 @@ def finish(state: SlurmState, number: int) -> None:
     _count(state, number, -1)
     give_back(state, job.place, NOW)
     _drop_holds(state, job.place)
-    if state.rules[0].epilog:
+    if job.first_epilog:
         add(state.completing, 0, state.run_sets, job.place)
-        serial = clock.finished
-        events.push(state.epilogs, clock.epilogs, clock.now + state.rules[0].epilog, serial, number)
-        clock.epilogs += 1
+        _enter_epilog(state, clock.now + job.first_epilog, number)
+        if job.epilog < job.first_epilog:
+            _enter_epilog(state, clock.now + job.epilog, ~number)
     else:
         end_epilog(state, number)
 
 
+@inlined
+def _enter_epilog(state: SlurmState, time: int, number: int) -> None:
+    clock = state.clock[0]
+    events.push(state.epilogs, clock.epilogs, time, clock.finished, number)
+    clock.epilogs += 1
+
+
 @kernel
 def end_epilog(state: SlurmState, number: int) -> None:
-    """Let other jobs start on the nodes of a job that has ended."""
+    """Let other jobs start on the nodes of a job that has ended.
+
+    Args:
+        state: the state.
+        number: the job; ``~number`` where its first node is not free yet.
+    """
     clock = state.clock[0]
-    place = state.jobs[number].place
+    place = state.jobs[number if number >= 0 else ~number].place
     remove(state.completing, 0, state.run_sets, place)
-    state.spare[clock.spare] = place
-    clock.spare += 1
+    if number < 0:
+        keep_first(state.run_sets, place)
+        add(state.completing, 0, state.run_sets, place)
+    else:
+        state.spare[clock.spare] = place
+        clock.spare += 1
     note_change(state)

@@ -75,6 +75,16 @@ def keep_common(target: Sets, row: int, source: Sets, other: int) -> None:
 
 
 @inlined
+def keep_first(sets: Sets, row: int) -> None:
+    """Take all nodes but the first out of a set."""
+    is_found = False
+    for word in range(sets.shape[1]):
+        bits = sets[row, word]
+        sets[row, word] = 0 if is_found else bits & -bits
+        is_found |= bits != 0
+
+
+@inlined
 def add(target: Sets, row: int, source: Sets, other: int) -> None:
     """Add the nodes of another set."""
     for word in range(target.shape[1]):

@@ -91,6 +91,9 @@ def _next_cycle(state: SlurmState) -> int:
     marked, and the next cycle begins at once; else it looks once a second for a change.
     """
     clock, rules = state.clock[0], state.rules[0]
+    if clock.logged_cycle < len(state.logged_cycles):
+        logged: int = state.logged_cycles[clock.logged_cycle]
+        return logged
     if clock.polling:
         if not clock.changed:
             return NEVER
@@ -112,9 +115,10 @@ def _end_jobs(state: SlurmState) -> None:
     clock = state.clock[0]
     ended = False
     while clock.ends and state.ends[0].time <= clock.now:
-        allocation.finish(state, events.pop(state.ends, clock.ends))
+        number = events.pop(state.ends, clock.ends)
+        allocation.finish(state, number)
         clock.ends -= 1
-        ended |= state.rules[0].epilog == 0
+        ended |= state.jobs[number].first_epilog == 0
     while clock.epilogs and state.epilogs[0].time <= clock.now:
         allocation.end_epilog(state, events.pop(state.epilogs, clock.epilogs))
         clock.epilogs -= 1
@@ -196,6 +200,7 @@ def _run_cycle(state: SlurmState) -> None:
         return
     clock.changed = 0
     clock.cycle_busy = 0
+    clock.logged_cycle += clock.logged_cycle < len(state.logged_cycles)
     if clock.waiting:
         backfill.cycle(state)
         clock.cycle_busy = rules.cycle_time + clock.tested * rules.test_time // SECOND

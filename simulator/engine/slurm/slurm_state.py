@@ -51,6 +51,8 @@ JOB = _record(
     fixed_score=np.float64,  # the part of its priority that does not change
     score=np.int64,  # its priority
     place=np.int64,  # its place among the running jobs' sets of nodes
+    epilog=np.int64,  # seconds from its end until its nodes may be used, but for the first one
+    first_epilog=np.int64,  # likewise of its first node, which runs its script; not shorter
 )
 """A job; the fields up to ``nodes_since`` are those of the other policies, too."""
 
@@ -133,6 +135,7 @@ CLOCK = _record(
     priority_due=np.int64,  # when priorities are computed again
     decayed=np.int64,  # when usage was last decayed
     cycles=np.int64,  # number of cycles that were planned from an empty plan
+    logged_cycle=np.int64,  # the first entry of ``logged_cycles`` that has not begun
 )
 """The time, and how much of each array is in use."""
 
@@ -156,7 +159,6 @@ RULES = _record(
     over_time_limit=np.int64,
     soft=np.int64,
     release=np.int64,  # year and month
-    epilog=np.int64,
     exit_time=np.int64,  # PBS: time from the end of a job until the server knows it
     cycle_time=np.int64,  # milliseconds
     test_time=np.int64,  # microseconds
@@ -214,6 +216,7 @@ class SlurmState(NamedTuple):
     ranking: Any
     user_order: Any
     tested_of_user: Any
+    logged_cycles: Any
     clock: Any
     rules: Any
 
@@ -245,8 +248,8 @@ def new_slurm_state(
 
     Args:
         columns: ``submit``, ``processors``, ``runtime``, ``request``, ``nodes``, ``limit``,
-            ``partition``, ``user``, ``account`` and ``fixed_score`` of the jobs, in the order of
-            their submission.
+            ``partition``, ``user``, ``account``, ``fixed_score``, ``epilog`` and ``first_epilog``
+            of the jobs, in the order of their submission.
         groups: the nodes.
         partitions: the partitions.
         rules: a number for each field of ``RULES``, except ``nodes`` and ``by_node``.
@@ -278,7 +281,7 @@ def new_slurm_state(
         removed=np.zeros(places, np.int64),
         spare=np.zeros(places, np.int64),
         ends=records_of(places, EVENT),
-        epilogs=records_of(places, EVENT),
+        epilogs=records_of(2 * places, EVENT),
         finished=np.zeros(size, np.int64),
         sets=np.zeros((5, words), np.int64),
         completing=np.zeros((1, words), np.int64),
@@ -287,6 +290,7 @@ def new_slurm_state(
         slots=records_of(slots, SLOT),
         slot_sets=np.zeros((slots, words), np.int64),
         tested_of_user=np.zeros(_most(jobs["user"]) + 1, np.int64),
+        logged_cycles=np.zeros(0, np.int64),
         stretches=np.zeros((4, nodes), np.int64),
         node_cpus=cpus.astype(np.int64),
         node_weights=weights.astype(np.int64),

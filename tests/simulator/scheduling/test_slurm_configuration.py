@@ -1,9 +1,12 @@
 """Rules of a site from what scontrol prints."""
 
 import pytest
+from workloads import workload_of
 
+from simulator.scheduling.slurm_cluster import queues_of_jobs
 from simulator.scheduling.slurm_configuration import SlurmConfigurationError, read_configuration
 from simulator.scheduling.slurm_rules import SlurmPartition
+from simulator.scheduling.workload import WorkloadError
 
 CONFIG = """\
 Configuration data as of 2026-11-21T17:30:00
@@ -52,7 +55,7 @@ def node(name, cpus, state="IDLE", gres="(null)"):
     )
 
 
-NODES = node("n01", 8) + node("n02", 16) + node("n03", 12, "DOWN*") + node("n04", 12)
+NODES = node("n01", 8) + node("n02", 16) + node("n03", 12, "IDLE~") + node("n04", 12)
 
 QOS = """\
 Name|Priority|MaxTRESPU|MaxJobsPU|MaxTRESPA|MaxJobsPA
@@ -99,13 +102,24 @@ def test_what_is_not_modelled_is_listed(directory):
         "PreemptMode=REQUEUE",
         "bf_min_prio_reserve=5",
         "memory",
-        "1 nodes that are down or drained count as up",
     )
     (directory / "nodes.txt").write_text(NODES + node("g1", 8, gres="gpu:4"))
-    assert "Gres" in read_configuration(directory).unmodelled
+    (directory / "reservations.txt").write_text("ReservationName=maintenance StartTime=...\n")
+    assert {"Gres", "reservations"} <= set(read_configuration(directory).unmodelled)
     text = PARTITIONS.replace("OverSubscribe=NO", "OverSubscribe=FORCE:4")
     (directory / "partitions.txt").write_text(text)
     assert "OverSubscribe=FORCE:4 of batch" in read_configuration(directory).unmodelled
+
+
+def test_nodes_that_are_down_or_drained_take_no_jobs(directory):
+    down = node("n03", 12, "DOWN*") + node("n04", 12, "IDLE+DRAIN")
+    (directory / "nodes.txt").write_text(node("n01", 8) + node("n02", 16, "POWERED_DOWN") + down)
+    cluster = read_configuration(directory).cluster
+    assert [each.ranges for each in cluster.partitions] == [((0, 2),), ((0, 1),)]
+    assert "2 nodes of 12 CPUs, of which 2 are down or drained" in cluster.card()
+    jobs = workload_of([(0, 25, 60, 60)], 48)
+    with pytest.raises(WorkloadError, match=r"25 processors, partition batch 24 on nodes .* up"):
+        queues_of_jobs(jobs, cluster)
 
 
 def test_soft_limits_are_those_of_slurm_25_05_4_and_later(directory):
@@ -132,7 +146,12 @@ def test_a_missing_text_is_named(directory):
         ("config", "bf_interval=60", "bf_interval=soon", "soon"),
         ("config", "bf_interval=60", "bf_interval=-1", "bf_interval must be between 1"),
         ("config", "45 sec", "unknown", "unknown is no duration"),
-        ("partitions", "Nodes=n[01-04]", "Nodes=(null)", "Partition batch has no nodes"),
+        (
+            "partitions",
+            "Nodes=n[01-04]",
+            "Nodes=(null)",
+            "Partition batch has no nodes that are up",
+        ),
         ("nodes", "CPUTot=8 ", "", "CPUTot is missing"),
     ],
 )

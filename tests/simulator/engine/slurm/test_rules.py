@@ -11,7 +11,7 @@ from workloads import schedule_of, starts_of, workload_of
 from simulator.engine.slurm.node_sets import members_of
 from simulator.scheduling.semantics import Semantics, SemanticsError
 from simulator.scheduling.simulate import initial_state, run
-from simulator.scheduling.slurm_rules import SlurmRules, SlurmRulesError
+from simulator.scheduling.slurm_rules import LoggedTimes, SlurmRules, SlurmRulesError
 
 
 def starts(jobs, nodes, *, order="fcfs", estimates=None, **given):
@@ -171,6 +171,20 @@ def test_nodes_are_not_used_before_their_epilogs_are_over():
     # A job that could start on a node that completes is planned for the next second.
     jobs = [(0, 1, 29, 60), (0, 1, 600, 600), (1, 2, 60, 60), (2, 1, 60, 60)]
     assert starts(jobs, 2, epilog=2)[3] == 60
+
+
+def test_times_of_a_log_take_the_place_of_epilog_and_cycle_time():
+    jobs = [(0, 2, 100, 120), (1, 1, 60, 60), (1, 2, 60, 60)]
+    logged = LoggedTimes(cycles=(), epilogs=(20, 3, 3), first_epilogs=(65, 3, 3))
+    # The second job has the second node from 120 to 183, the third has both.
+    assert starts(jobs, 2, logged=logged) == [0, 120, 183]
+    jobs = [*HOLE[:2], (31, 1, 300, 300)]
+    none = {"epilogs": (0, 0, 0), "first_epilogs": (0, 0, 0)}
+    logged = LoggedTimes(cycles=(12_000, 41_000), **none)
+    assert starts(jobs, 2, logged=logged) == [0, 600, 41]
+    # After the last cycle of the log the next one begins after bf_interval.
+    logged = LoggedTimes(cycles=(12_000,), **none)
+    assert starts(jobs, 2, logged=logged) == [0, 600, 42]
 
 
 BEYOND_LIMIT = [
