@@ -12,7 +12,8 @@ times the median after the shortest history the one after the longest is. (knn s
 5,000 runs, a fifth of which is there after 10^3.) Rows named "interval" are about answers with
 median and interval, which take turns with those without. There every run is ranked when it is
 observed, because somebody has asked since the last one: so what a rank costs is in their columns
-of observations.
+of observations. The trees of forest are learned on 10,000 other runs of the stream, and answer in
+equal parts with attention. "auto" is without rounds, and so answers with attention.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from itertools import accumulate, islice
 from random import Random
 from statistics import median, quantiles
 from time import perf_counter_ns
-from typing import cast
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,12 +31,22 @@ from msgspec.structs import replace
 from predictors.accuracy_groups import Accuracies
 from predictors.base import USUAL, Predictor, UncertainPredictor
 from predictors.jobs import Completion, Submission
-from predictors.registry import PREDICTORS, UNCERTAIN, create
+from predictors.methods.forest import Forest
+from predictors.methods.forest_trees import LearnedForest
+from predictors.registry import AUTO, METHODS, UNCERTAIN, create
+from predictors.tuning.forest_tunable import EQUAL_PARTS, MOST_RUNS, learn
 
 USERS = 250
 SECONDS_BETWEEN_ENDS = 86400 / 250
 MEASURED_JOBS = 500
-TARGETS = {"max-usage": 5, "last-two": 5, "percentile": 20, "knn": 100, "attention": 60}
+TARGETS = {
+    "max-usage": 5,
+    "last-two": 5,
+    "percentile": 20,
+    "knn": 100,
+    "attention": 60,
+    "forest": 300,
+}
 """Microseconds per prediction that a method may take."""
 
 FLAT = 1.5
@@ -70,8 +81,8 @@ class Accuracy:
 class Sure:
     """A method asked for median and interval too, behind the two verbs."""
 
-    def __init__(self, name: str) -> None:
-        self._method = cast("UncertainPredictor", create(name))
+    def __init__(self, method: Predictor) -> None:
+        self._method = cast("UncertainPredictor", method)
         self.observe = self._method.observe
 
     def predict(self, submission: Submission) -> object:
@@ -108,12 +119,29 @@ def stream(seed: int = 1) -> Iterator[Completion]:
 def contestants() -> dict[str, Predictor | Sure | Accuracy]:
     """Every registered method, the widest percentile, and the accuracies of PSP."""
     every_job_of_a_user = create("percentile", key="user", window_days=None)
+    parameters: dict[str, dict[str, Any]] = {
+        Forest.name: {"learned": learned_forest()},
+        AUTO: {"every": 0},
+    }
+
+    def new(name: str) -> Predictor:
+        return create(name, **parameters.get(name, {}))
+
     return {
-        **{name: create(name) for name in PREDICTORS},
+        **{name: new(name) for name in METHODS},
         "percentile, user, all": every_job_of_a_user,
-        **{name + INTERVAL: Sure(name) for name in PREDICTORS if name in UNCERTAIN},
+        **{name + INTERVAL: Sure(new(name)) for name in METHODS if name in UNCERTAIN},
         "psp accuracy": Accuracy(),
     }
+
+
+def learned_forest() -> LearnedForest | None:
+    """Trees that were learned on other runs of the stream."""
+    forest = Forest()
+    for run in islice(stream(seed=2), MOST_RUNS):
+        forest.observe(run)
+    learned = learn(forest, forest.features(), later=0)
+    return learned and replace(learned, attention=EQUAL_PARTS)
 
 
 def costs(
@@ -206,7 +234,7 @@ def main() -> None:
     parser.add_argument(
         "sizes", nargs="*", type=int, default=[10**3, 10**5, 10**6], help="lengths of history"
     )
-    parser.add_argument("--method", choices=[*PREDICTORS], help="only this one")
+    parser.add_argument("--method", choices=METHODS, help="only this one")
     options = parser.parse_args()
     sizes = options.sizes
     found = measure(sizes, options.method)

@@ -1,7 +1,11 @@
-"""Does least-cost pay? Its errors beside those of published methods that underestimate as often."""
+"""Does least-cost pay? Its errors beside those of published methods that underestimate as often.
+
+The question can be asked of auto too, with what rounds learn on the log.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,10 +17,12 @@ from predictors.methods.last_two import LastTwo
 from predictors.methods.least_cost import LeastCost
 from predictors.methods.max_usage import MaxUsage
 from predictors.methods.percentile import Percentile
+from predictors.registry import AUTO
 from simulator.cli.experiment import run_script
-from simulator.cli.study_table import TRACES, Experiment
+from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.tables import text_table
+from simulator.studies.learned import Sites
 from simulator.studies.study import LogPart, Played, Study, Takes, log_parts
 
 if TYPE_CHECKING:
@@ -26,6 +32,9 @@ PRICES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 PERCENTILES = (50, 70, 85, 95, 100)
 BETAS = (0.0, 0.02, 0.1, 0.3)
 """Of knn: how much of the request is added to the mean of the neighbours."""
+
+EVERY = 2_000
+"""Ended runs between two rounds of auto, as in a service."""
 
 DEFAULT = 1.0
 """The price that is shown by itself."""
@@ -38,7 +47,7 @@ class PriceComparison:
     Attributes:
         jobs: how many there are, the first ones included.
         published: methods of the papers, at one or more settings each.
-        curve: least-cost at every price.
+        curve: our method at every price.
     """
 
     jobs: int
@@ -47,7 +56,7 @@ class PriceComparison:
 
     @property
     def default(self) -> Point:
-        """least-cost at its default price."""
+        """Our method at its default price."""
         return next(point for point in self.curve.points if point.setting == _setting(DEFAULT))
 
     def ratio(self, other: Point) -> float:
@@ -60,21 +69,31 @@ class PriceComparison:
         return self.curve.error_at(other.underestimation_rate) / other.error
 
 
-def compare(runs: Sequence[Completion]) -> PriceComparison:
-    """Play a log to all methods."""
+def compare(runs: Sequence[Completion], *, auto: bool = False) -> PriceComparison:
+    """Play a log to all methods.
+
+    Args:
+        runs: the log.
+        auto: whether auto is compared with the published methods, instead of least-cost.
+    """
     players = published_methods()
     published = ["requested", *players]
-    for price in PRICES:
-        players[_setting(price)] = LeastCost(price=price)
+    if not auto:
+        players |= {_setting(price): LeastCost(price=price) for price in PRICES}
     played = replay(runs, InProcess(players))
     actual = np.array([run.runtime for run in runs])
     predicted = {"requested": played.requested}
     predicted |= {name: answers.predicted for name, answers in played.answers.items()}
+    if auto:
+        by_price = Sites(runs, EVERY, PRICES).play().predicted[AUTO].T
+        predicted |= {_setting(price): each for price, each in zip(PRICES, by_price, strict=True)}
     points = {name: point_of(name, seconds, actual) for name, seconds in predicted.items()}
     return PriceComparison(
         jobs=len(runs),
         published=[points[name] for name in published],
-        curve=curve_of("least-cost", [points[_setting(price)] for price in PRICES]),
+        curve=curve_of(
+            AUTO if auto else LeastCost.name, [points[_setting(price)] for price in PRICES]
+        ),
     )
 
 
@@ -114,19 +133,25 @@ def log_tables(found: PriceComparison) -> str:
         (point.setting, f"{point.underestimation_rate:.1%}", f"{point.error:,.0f}")
         for point in found.curve.points
     ]
-    heads = ("published method", "underestimated", "error", "least-cost there", "ratio")
+    ours_name = found.curve.name
+    heads = ("published method", "underestimated", "error", f"{ours_name} there", "ratio")
     return "\n".join(
         [
             f"{found.jobs:,} jobs; mean absolute errors in seconds",
             text_table(heads, lines),
-            text_table(("least-cost", "underestimated", "error"), ours),
+            text_table((ours_name, "underestimated", "error"), ours),
         ]
     )
 
 
+def runs(paths: Sequence[Path], limit: int | None, *, auto: bool) -> Sequence[LogPart]:
+    """Return a part for each log."""
+    return log_parts(paths, limit, auto)
+
+
 def play(part: LogPart) -> PriceComparison:
     """Compare the methods on a log."""
-    return compare(part.runs())
+    return compare(part.runs(), auto=part.options)
 
 
 def tables(played: Played) -> str:
@@ -137,7 +162,7 @@ def tables(played: Played) -> str:
 STUDY = Study(
     title="least-cost beside the methods of the papers, where they underestimate equally often",
     takes=Takes.TRACES,
-    runs=log_parts,
+    runs=runs,
     play=play,
     tables=tables,
 )
@@ -153,8 +178,14 @@ EXPERIMENT = Experiment(
     For example:
 
         python research/least_cost.py SDSC-SP2-1998-4.2-cln.swf.gz
+        python research/least_cost.py --auto --limit 20000 SDSC-SP2-1998-4.2-cln.swf.gz
     """,
     TRACES,
+    {
+        "auto": option(
+            bool, "--auto", default=False, help="Compare auto in the place of least-cost."
+        )
+    },
 )
 
 if __name__ == "__main__":

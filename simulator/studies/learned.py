@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -74,6 +75,7 @@ class Sites:
     Args:
         log: the runs.
         every: number of runs between two rounds.
+        prices: of the sites, in mean runtimes.
 
     Attributes:
         predicted: seconds, by method, job and price.
@@ -81,16 +83,24 @@ class Sites:
         rounds: of the sites.
     """
 
-    def __init__(self, log: Sequence[Completion], every: int) -> None:
-        self.predicted = {name: np.empty((len(log), len(PRICES))) for name in (*METHODS, AUTO)}
+    def __init__(
+        self, log: Sequence[Completion], every: int, prices: Sequence[float] = PRICES
+    ) -> None:
+        shape = (len(log), len(prices))
+        self.predicted = {name: np.empty(shape) for name in (*METHODS, AUTO)}
         self._log = log
         self._attention, self._least_cost, self._forest = Attention(), LeastCost(), Forest()
-        self._prices = np.array(PRICES)
+        self._prices = np.array(prices)
         self.rounds = SimulatedRounds(
-            first=FIRST, prices=PRICES, plan=TuningPlan(), every=every, forest=self._forest
+            first=FIRST, prices=prices, plan=TuningPlan(), every=every, forest=self._forest
         )
-        self._forests = [self._forest for _ in PRICES]
-        self.has_forest = np.zeros((len(log), len(PRICES)), dtype=bool)
+        self._forests = [self._forest for _ in prices]
+        self.has_forest = np.zeros(shape, dtype=bool)
+
+    def play(self) -> Self:
+        """Play the log; return self."""
+        play_jobs(self._log, ended=self.observe, submitted=self.predict)
+        return self
 
     def predict(self, job: int) -> None:
         """Predict a job at its submission by all methods."""
@@ -98,10 +108,10 @@ class Sites:
         for method in (self._attention, self._least_cost):
             predicted[method.name][job] = method.estimates(submission, self._prices)
         answers = {
-            forest.learned: forest.estimates(submission, self._prices) for forest in self._forests
+            forest: forest.estimates(submission, self._prices) for forest in set(self._forests)
         }
         for place, forest in enumerate(self._forests):
-            predicted[Forest.name][job, place] = answers[forest.learned][place]
+            predicted[Forest.name][job, place] = answers[forest][place]
             self.has_forest[job, place] = forest.learned is not None
         for place, chosen in enumerate(self.rounds.methods):
             predicted[AUTO][job, place] = predicted[chosen][job, place]
@@ -113,15 +123,15 @@ class Sites:
             method.observe(run)
         others = (Attention.name, LeastCost.name)
         self.rounds.observe(run, {name: self.predicted[name][job].copy() for name in others})
-        for place, site in enumerate(self.rounds.sites):
-            if self._forests[place].learned is not site.forest.now:
-                self._forests[place] = self._forest.retuned(site.forest.now)
+        learned = [site.forest.now for site in self.rounds.sites]
+        if learned != [forest.learned for forest in self._forests]:
+            forests = {each: self._forest.retuned(each) for each in set(learned)}
+            self._forests = [forests[each] for each in learned]
 
 
 def compare(log: Sequence[Completion], every: int) -> Learned:
     """Play a log to sites of all prices."""
-    sites = Sites(log, every)
-    play_jobs(log, ended=sites.observe, submitted=sites.predict)
+    sites = Sites(log, every).play()
     return Learned(
         jobs=len(log), sites=[site_of(sites, log, place) for place in range(len(PRICES))]
     )
