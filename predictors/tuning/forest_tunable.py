@@ -1,5 +1,6 @@
 """Learns forests on a cluster's runs with scikit-learn, and judges them on later runs."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -7,7 +8,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from predictors.memory.columns import Floats
-from predictors.methods.attention import Attention
 from predictors.methods.attention_features import Singles
 from predictors.methods.forest import Forest
 from predictors.methods.forest_trees import (
@@ -17,7 +17,7 @@ from predictors.methods.forest_trees import (
     joined,
     packed,
 )
-from predictors.tuning.tunables import ReplayBuffer
+from predictors.tuning.tunables import ReplayBuffer, RunRecord
 
 TREES = 16
 SMALLEST_LEAF = 4
@@ -94,19 +94,27 @@ class ForestTrials:
     def estimates(self, attention: float) -> Floats:
         """Return the predictions for the later runs, by run and price, in seconds.
 
-        For users without runs they are those of attention, which differ little.
-
         Args:
             attention: share of attention.
         """
         if attention not in self._predicted:
             judged = self._judged and replace(self._judged, attention=attention)
-            forest = self._forest.retuned(judged)
+            forest = self._forest.copied(judged)
             found = forest.estimates_of_last(len(self.later), self.later.prices)
-            self._predicted[attention] = np.where(
-                np.isnan(found), self.later.estimates(Attention.name), found
-            )
+            predict_strangers(forest, self.later.records, found)
+            self._predicted[attention] = found
         return self._predicted[attention]
+
+
+def predict_strangers(forest: Forest, runs: Sequence[RunRecord], estimates: Floats) -> None:
+    """Predict runs of users without runs, whose estimates are NaN, as at their submissions.
+
+    The price does not count for them. The runs are taken in order of their submissions, so that
+    levels are corrected by windows that only move on.
+    """
+    strangers = np.flatnonzero(np.isnan(estimates[:, 0])).tolist()
+    for place in sorted(strangers, key=lambda place: runs[place].submission.submit_time):
+        estimates[place] = forest.predict(runs[place].submission).predicted_walltime
 
 
 def learn(forest: Forest, features: Singles, later: int, seed: int = 0) -> LearnedForest | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from predictors.jobs import Completion
+from predictors.jobs import Completion, Submission
 from predictors.memory.columns import Floats
 from predictors.methods.attention import Attention
 from predictors.methods.forest import Forest
@@ -25,12 +25,14 @@ class RunRecord(NamedTuple):
         runtime: seconds, at most the request.
         end: Unix seconds.
         estimates: predictions in seconds, by method and price.
+        submission: of the job.
     """
 
     user: str
     runtime: float
     end: float
     estimates: Mapping[str, Floats]
+    submission: Submission
 
 
 class ReplayBuffer:
@@ -56,6 +58,7 @@ class ReplayBuffer:
             runtime=min(run.runtime, request),
             end=run.end_time,
             estimates=estimates,
+            submission=run.submission,
         )
         self._records.append(record)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from runs import submission
 
 from predictors.tuning.adoption import Adopted, Demand, adopt_or_revert
 from predictors.tuning.tunables import BestMethod, RunRecord, TargetPrice
@@ -19,7 +20,7 @@ def runs(first, last, good, bad, *, users=20, seed=1):
             good: np.full(3, runtime + abs(random.normal(60, 10))),
             bad: np.full(3, runtime + abs(random.normal(3600, 600))),
         }
-        yield RunRecord(f"u{number % users}", runtime, float(number), said)
+        yield RunRecord(f"u{number % users}", runtime, float(number), said, submission())
 
 
 def best():
@@ -56,7 +57,7 @@ def after_adoption(seconds_worse):
     for number in range(500, 700):
         said = {name: 600.0 + random.uniform(0, 1000, 3) for name in ("attention", "least-cost")}
         said["attention"] += seconds_worse
-        since.append(RunRecord(f"u{number % 20}", 600.0, float(number), said))
+        since.append(RunRecord(f"u{number % 20}", 600.0, float(number), said, submission()))
     return adopt_or_revert(best(), held, [], since)
 
 
@@ -102,7 +103,9 @@ def test_two_methods_that_are_alike_are_not_exchanged():
     def alike(first, last):
         for number in range(first, last):
             said = {name: np.full(3, random.uniform(60, 3600)) for name in "ab"}
-            yield RunRecord(f"u{number % 20}", random.uniform(60, 3600), float(number), said)
+            yield RunRecord(
+                f"u{number % 20}", random.uniform(60, 3600), float(number), said, submission()
+            )
 
     changes = [
         adopt_or_revert(
@@ -119,7 +122,7 @@ def priced(first, last, seed=2):
     for number in range(first, last):
         runtime = random.uniform(0, 1000)
         said = {"attention": np.array([500.0, 800.0, 950.0])}
-        yield RunRecord(f"u{number % 50}", runtime, float(number), said)
+        yield RunRecord(f"u{number % 50}", runtime, float(number), said, submission())
 
 
 @pytest.mark.parametrize(("rate", "expected"), [(0.5, 0.0), (0.2, 1.0), (0.05, 4.0), (0.01, 4.0)])

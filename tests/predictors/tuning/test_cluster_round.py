@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from runs import ended
+from runs import ended, submission
 
 from predictors.methods.knn import KnnParameters
 from predictors.tuning import cluster_round
@@ -44,7 +44,9 @@ def stretch_of_runs(said, prices, count=400):
     buffer = ReplayBuffer(count, prices)
     for place in range(count):
         runtime = (500.0, 1500.0)[place // 2 % 2]
-        buffer._records.append(RunRecord(f"u{place % 20}", runtime, float(place), said(runtime)))
+        buffer._records.append(
+            RunRecord(f"u{place % 20}", runtime, float(place), said(runtime), submission())
+        )
     return buffer
 
 

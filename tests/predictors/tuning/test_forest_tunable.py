@@ -13,8 +13,9 @@ from predictors.methods.knn import KnnParameters
 from predictors.tuning import forest_tunable
 from predictors.tuning.adoption import Adopted
 from predictors.tuning.cluster_round import ClusterParameters, tune_cluster
-from predictors.tuning.forest_tunable import EQUAL_PARTS, fit, learn
+from predictors.tuning.forest_tunable import EQUAL_PARTS, fit, learn, predict_strangers
 from predictors.tuning.plan import TuningPlan
+from predictors.tuning.tunables import RunRecord
 
 IN_FORCE = ClusterParameters(
     knn=Adopted(now=KnnParameters()), price=Adopted(now=0.0), auto=Adopted(now="attention")
@@ -78,6 +79,22 @@ def test_trees_are_learned_on_the_runs_before_the_later_ones():
     assert len(unpacked(learned.trees).roots) == forest_tunable.TREES
     assert learned == learn(forest, features, later=200)
     assert learn(forest, features, later=301) is None
+
+
+def test_runs_of_new_users_are_judged_by_what_was_predicted_for_them():
+    new = [ended(18_600.0 * place + 500.0, 500.0, user=f"new{place}") for place in range(400, 450)]
+    before = forest_after(log(400))
+    forest = Forest(learned=learn(before, before.features(), later=0))
+    expected = []
+    for run in (runs := [*log(400), *new]):
+        expected.append(forest.predict(run.submission).predicted_walltime)
+        forest.observe(run)
+    found = forest.estimates_of_last(51, np.array([0.0]))
+    assert np.isnan(found[:, 0]).tolist() == [False] + [True] * 50
+    records = [RunRecord("", run.runtime, run.end_time, {}, run.submission) for run in runs[-51:]]
+    predict_strangers(forest, records, found)
+    assert found[:, 0] == pytest.approx(expected[-51:])
+    assert len(set(expected[-50:])) > 1
 
 
 def test_a_round_adopts_a_forest_and_lets_auto_answer_with_it():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from runs import submission
 
 from predictors.tuning import tunables
 from predictors.tuning.adoption import NO_CASES, Demand
@@ -11,7 +12,8 @@ DEMAND = Demand(least_gain=0.1, errors=3.0)
 
 
 def noted(runtime, user="ada", **said):
-    return RunRecord(user, runtime, 0.0, {name: np.array(each) for name, each in said.items()})
+    estimates = {name: np.array(each) for name, each in said.items()}
+    return RunRecord(user, runtime, 0.0, estimates, submission())
 
 
 def test_the_cost_of_a_method_is_its_error_and_the_price_where_it_was_too_short():
