@@ -18,11 +18,11 @@ from pathlib import Path
 from statistics import median
 
 from harness import CLUSTER, prepared, the_service
-from service.worker.tuning.rounds import run_open_rounds
 
 from predictors.tuning.plan import TuningPlan
 from service.settings import Settings
 from service.store import open_store
+from service.worker.tuning_rounds import run_open_rounds
 
 MOST_SECONDS = 2.0
 """Beyond the imports."""
