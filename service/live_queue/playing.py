@@ -33,8 +33,8 @@ from simulator.scheduling.forecast import (
     QueueQuantiles,
     Snapshot,
     forecast,
-    futures_one_by_one,
     nominal_coverage,
+    other_futures,
     running_runtime,
 )
 from simulator.scheduling.semantics import Semantics
@@ -402,7 +402,7 @@ def _play(
     pool, expected, cost = _deepest(pool, semantics, limits.expected if limits else None)
     every = [expected]
     if has_known_errors(ratios, chain(*pool.ladders)) and _fits(cost, deadline):
-        for other in futures_one_by_one(pool.queue, semantics, ratios, samples, pool.ladders):
+        for other in other_futures(pool.queue, semantics, ratios, samples, pool.ladders):
             every.append(other)
             if not _fits(cost, deadline):
                 break

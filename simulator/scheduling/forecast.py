@@ -267,14 +267,14 @@ def quantile_at(quantiles: Sequence[float], level: float) -> float:
     return quantiles[int(level * STEPS)]
 
 
-def futures_one_by_one(
+def other_futures(
     snapshot: Snapshot,
     semantics: Semantics,
     ratios: Sequence[float],
     samples: int,
     quantiles: QueueQuantiles | None = None,
 ) -> Iterator[Forecast]:
-    """Play up to ``samples`` futures; none if there are neither quantiles nor ratios.
+    """Play up to ``samples`` other futures; none if there are neither quantiles nor ratios.
 
     Args:
         snapshot: the snapshot, in which jobs run for as long as predicted.
@@ -289,17 +289,6 @@ def futures_one_by_one(
     for seed in range(samples if can_vary else 0):
         random = Random(seed)  # noqa: S311 - repeatable
         yield forecast(_varied(snapshot, ratios, quantiles, random), semantics)
-
-
-def futures(
-    snapshot: Snapshot,
-    semantics: Semantics,
-    ratios: Sequence[float],
-    samples: int,
-    quantiles: QueueQuantiles | None = None,
-) -> list[Forecast]:
-    """Return all that ``futures_one_by_one`` plays."""
-    return list(futures_one_by_one(snapshot, semantics, ratios, samples, quantiles))
 
 
 def nominal_coverage(samples: int) -> float:

@@ -24,7 +24,7 @@ from simulator.scheduling.forecast import (
     QueueQuantiles,
     Snapshot,
     forecast,
-    futures,
+    other_futures,
     running_runtime,
 )
 from simulator.scheduling.semantics import Semantics
@@ -83,7 +83,7 @@ def waits_at_arrival(
         predicted[first:behind] = forecast(shown, semantics).start[new]
         if samples and arrivals % every == 0:
             quantiles = quantiles_of(feed, state, shown, behind)
-            others = futures(shown, semantics, recent_ratios(state), samples, quantiles)
+            others = other_futures(shown, semantics, recent_ratios(state), samples, quantiles)
             starts = [other.start[new] for other in others]
             if starts:
                 lower[first:behind] = np.min(starts, axis=0)

@@ -64,8 +64,12 @@ def test_a_log_is_played_twice_and_compared_with_the_twin(tmp_path):
     assert first.start[1] >= first.end[0]  # it needs three of four nodes
     assert first.start[2] < first.end[0]  # backfilled
     assert first.start[3] >= first.end[1]
+    second = read_play(tmp_path / "plays/second.csv.gz")
+    # A launch that takes seconds longer turns a decision between two equal jobs.
+    alike = np.abs(second.start - first.start) <= MOST_DIFFERENT
+    assert alike.sum() >= len(JOBS) - 2
     twin = twin_starts(first, rules_of(tmp_path / "plays/site"), processors=4)
-    assert np.abs(twin - first.start).max() <= MOST_DIFFERENT
+    assert np.abs(twin - first.start)[alike].max() <= MOST_DIFFERENT
     assert (first.overrun >= 0).all()
     notes = json.loads((tmp_path / "plays/play.json").read_text())
     assert notes["second"]["not_completed"] == 0

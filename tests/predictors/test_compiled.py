@@ -100,7 +100,7 @@ def test_code_beside_the_source_is_used_where_what_is_compiled_goes_elsewhere(pa
     assert list(elsewhere.rglob("*.nbc"))
 
 
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="root writes everywhere")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv: root writes everywhere")
 def test_code_in_a_directory_that_cannot_be_written_is_used(package):
     assert _answer(package) == "7 2"
     places = [package, package / "__pycache__", *package.glob("__pycache__/*-*")]

@@ -17,8 +17,8 @@ from simulator.scheduling.forecast import (
     Snapshot,
     SnapshotError,
     forecast,
-    futures,
     nominal_coverage,
+    other_futures,
     running_runtime,
 )
 from simulator.scheduling.semantics import Semantics
@@ -188,20 +188,20 @@ def test_in_other_futures_the_jobs_of_one_owner_err_together():
         shown = Snapshot(
             processors=4, running=jobs(), waiting=replace(waiting, owner=np.array(owners))
         )
-        found = futures(shown, Semantics(), [0.5, 1.0], 50)
+        found = list(other_futures(shown, Semantics(), [0.5, 1.0], 50))
         return {tuple(future.end.tolist()) for future in found}
 
     assert ends([7, 7]) == {(40, 60), (80, 120)}
     assert ends([7, 8]) == {(40, 60), (80, 120), (40, 80), (80, 100)}
     alone = Snapshot(processors=4, running=jobs(), waiting=waiting)
-    assert futures(alone, Semantics(), [], 50) == []
+    assert list(other_futures(alone, Semantics(), [], 50)) == []
 
 
 @pytest.mark.parametrize("ratio", [1e308, float("inf")])
 def test_however_much_longer_than_predicted_a_run_took_no_future_is_beyond_the_request(ratio):
     """A run of a request of next to no time took more than any number of times as long."""
     shown = Snapshot(processors=4, running=jobs(), waiting=jobs((4, 100, 40, 40, 0)))
-    (future,) = futures(shown, Semantics(), [ratio], 1)
+    (future,) = other_futures(shown, Semantics(), [ratio], 1)
     assert future.end.tolist() == [100]
 
 
@@ -256,12 +256,12 @@ def test_other_futures_draw_from_what_is_told_of_each_job():
     waiting = jobs((4, 100, 80, 80, 0), (4, 100, 40, 40, 0))
     shown = Snapshot(processors=4, running=jobs(), waiting=waiting)
     quantiles = ([], [[float(step) for step in range(1, 21)], [10.0] * 20])
-    found = futures(shown, Semantics(), [], 50, quantiles)
+    found = list(other_futures(shown, Semantics(), [], 50, quantiles))
     assert {int(future.end[1] - future.end[0]) for future in found} == {10}
     firsts = {int(future.end[0]) for future in found}
     assert firsts <= set(range(1, 21))
     assert len(firsts) > 10
-    untold = futures(shown, Semantics(), [0.5], 1, ([], [None, [10.0] * 20]))
+    untold = list(other_futures(shown, Semantics(), [0.5], 1, ([], [None, [10.0] * 20])))
     assert untold[0].end.tolist() == [40, 50]
 
 
@@ -321,7 +321,7 @@ def test_a_running_job_is_drawn_from_what_ran_as_long(quantile_row, ratios, end)
     shown = Snapshot(
         processors=4, running=jobs((4, 100, 80, 80, 50)), waiting=jobs((4, 9, 9, 9, 0))
     )
-    found = futures(shown, Semantics(), ratios, 5, ([quantile_row], [[9.0] * 20]))
+    found = list(other_futures(shown, Semantics(), ratios, 5, ([quantile_row], [[9.0] * 20])))
     assert [future.running_end.tolist() for future in found] == [[end]] * 5
     assert found[0].end.tolist() == [end + 9]
 
