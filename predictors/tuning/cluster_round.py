@@ -164,7 +164,7 @@ def tune_price_and_method(
         change, of_price = adopt_or_revert(price, in_force.price, older, later)
         in_force = replace(in_force, price=of_price)
         changes.append(change)
-    if "auto" in plan.subjects and not dropped:
+    if "auto" in plan.subjects and not dropped and len(buffer) >= plan.fewest_judged:
         best = BestMethod(buffer.nearest(in_force.price.now), in_force.price.now, plan.demand)
         judging = [*older, *later]  # no method was learned on any of them
         change, of_method = adopt_or_revert(best, in_force.auto, older, later, judging)

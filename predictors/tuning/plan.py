@@ -51,7 +51,8 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
             the one that reaches ``underestimation_rate``; ``auto``, the method that it answers
             with.
         learned: newest jobs before the test jobs on which price and method are proposed; trees are
-            learned on older ones.
+            learned on older ones. With fewer than a fifth of these and the test jobs no method is
+            proposed.
         underestimation_rate: share of jobs that the site wants underestimated; None leaves the
             price as it is.
         errors: number of standard errors by which a proposal has to win; a later loss by half of
@@ -117,6 +118,15 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
     def fewest_jobs(self) -> int:
         """Fewest completions that a round needs."""
         return min(self.jobs, FEWEST_JOBS)
+
+    @property
+    def fewest_judged(self) -> int:
+        """Fewest jobs on which a method is chosen.
+
+        A thousand runs can be one burst of each of two users, which says nothing of later ones
+        (results/notebook/forest.md).
+        """
+        return (self.learned + self.test) // 5
 
     def check(self, jobs: int) -> None:
         """Check the length of a history.

@@ -22,6 +22,9 @@ IN_FORCE = ClusterParameters(
     price=Adopted(now=1.0),
     auto=Adopted(now="least-cost"),
 )
+JUDGED = TuningPlan(learned=1_900, test=100)
+"""A plan that chooses methods on 400 runs or more."""
+
 SMALL = TuningPlan(history=100, training=200, test=100, learned=100, search="exhaustive")
 
 
@@ -51,7 +54,7 @@ def stretch_of_runs(said, prices, count=400):
 
 
 def test_the_order_is_price_then_method():
-    everything = TuningPlan(underestimation_rate=0.2)
+    everything = replace(JUDGED, underestimation_rate=0.2)
     buffer = stretch_of_runs(
         lambda runtime: dict.fromkeys(("attention", "least-cost"), np.full(3, runtime)),
         (0.0, 1.0, 4.0),
@@ -67,7 +70,7 @@ def test_what_is_no_subject_is_left_alone(subject):
     buffer = stretch_of_runs(
         lambda runtime: {"attention": np.array([runtime]), "least-cost": np.array([9e3])}, (1.0,)
     )
-    only = TuningPlan(subjects=(subject,), underestimation_rate=0.2)
+    only = replace(JUDGED, subjects=(subject,), underestimation_rate=0.2)
     changes, _ = tune_price_and_method(buffer, IN_FORCE, only)
     assert [change.subject for change in changes] == [subject]
 
@@ -84,7 +87,7 @@ def test_the_method_is_chosen_by_what_it_says_at_the_price_in_force():
         }
 
     buffer = stretch_of_runs(said, (0.0, 1.0, 4.0))
-    only = TuningPlan(subjects=("auto",), test=100)
+    only = replace(JUDGED, subjects=("auto",))
     (change,), in_force = tune_price_and_method(buffer, IN_FORCE, only)
     assert (change.action, change.verdict.cases) == ("adopted", 400)
     assert in_force.auto == Adopted(now="attention", before="least-cost", since=399.0)
@@ -92,6 +95,18 @@ def test_the_method_is_chosen_by_what_it_says_at_the_price_in_force():
     other = replace(IN_FORCE, price=Adopted(now=4.0))
     (change,), in_force = tune_price_and_method(buffer, other, only)
     assert (change.action, in_force) == ("kept", other)
+
+
+def test_no_method_is_chosen_on_few_runs():
+    def said(runtime):
+        return {"attention": np.array([runtime]), "least-cost": np.array([9e3])}
+
+    def actions(count):
+        changes, _ = tune_price_and_method(stretch_of_runs(said, (1.0,), count), IN_FORCE, JUDGED)
+        return [change.action for change in changes]
+
+    assert actions(399) == []
+    assert actions(400) == ["adopted"]
 
 
 def test_a_price_is_sought_for_the_method_that_answers_and_counts_at_once_for_the_next():
@@ -107,7 +122,7 @@ def test_a_price_is_sought_for_the_method_that_answers_and_counts_at_once_for_th
         }
 
     buffer = stretch_of_runs(said, (0.0, 1.0, 4.0))
-    rare = TuningPlan(subjects=("price", "auto"), underestimation_rate=0.001, test=100)
+    rare = replace(JUDGED, subjects=("price", "auto"), underestimation_rate=0.001)
     changes, in_force = tune_price_and_method(buffer, IN_FORCE, rare)
     assert [(change.subject, change.action) for change in changes] == [
         ("price", "adopted"),
