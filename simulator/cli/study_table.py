@@ -63,7 +63,13 @@ EXPERIMENTS = (
             walltimed experiment calibration sdsc.swf.gz --output calibration
         """,
         TRACES,
-        {"method": option(str, default="least-cost", help="A method that gives intervals.")},
+        {
+            "method": option(
+                str,
+                default="least-cost",
+                help="A method that gives intervals; auto:every=2000 holds rounds as a service.",
+            )
+        },
     ),
     Experiment(
         "hanzich",

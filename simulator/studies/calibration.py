@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from predictors.base import Question, UncertainPredictor
 from predictors.jobs import Completion
-from predictors.registry import UNCERTAIN, create
+from predictors.registry import AUTO, UNCERTAIN
+from simulator.replay.method_spec import MethodSpec
 from simulator.replay.trace_replay import play_jobs
 from simulator.reports.page import picture
 from simulator.reports.replay_pictures import STYLE, save
@@ -176,16 +177,21 @@ def runs(paths: Sequence[Path], limit: int | None, *, method: str) -> Sequence[L
     """A part for each log.
 
     Raises:
+        MethodSpecError: the method has no such parameter.
         StudyError: the method gives no intervals.
     """
-    if method not in UNCERTAIN:
-        raise StudyError(f"{method} gives no intervals; {', '.join(sorted(UNCERTAIN))} can.")
+    able = {*UNCERTAIN, AUTO}
+    if MethodSpec.parse(method).name not in able:
+        raise StudyError(f"{method} gives no intervals; {', '.join(sorted(able))} can.")
+    MethodSpec.parse(method).predictor()
     return log_parts(paths, limit, method)
 
 
 def play(part: LogPart) -> Calibrated:
     """Ask the method about every job of a log."""
-    return compare(part.runs(), cast("UncertainPredictor", create(part.options)))
+    return compare(
+        part.runs(), cast("UncertainPredictor", MethodSpec.parse(part.options).predictor())
+    )
 
 
 def tables(played: Played) -> str:

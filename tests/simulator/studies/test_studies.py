@@ -127,11 +127,12 @@ def test_logs_are_told_apart_by_their_files_or_by_their_paths():
     assert list(names_of(same).values()) == ["a/log.swf", "b/log.swf", "c"]
 
 
-def test_a_log_of_few_jobs_is_calibrated_without_numbers_that_are_none(tmp_path):
+@pytest.mark.parametrize("method", ["least-cost", "auto:every=2000"])
+def test_a_log_of_few_jobs_is_calibrated_without_numbers_that_are_none(method, tmp_path):
     log = tmp_path / "few.swf"
     log.write_text("".join(f"{n} {n} 0 9 1 -1 -1 1 9 -1 1 1 1 1 1 1 -1 -1\n" for n in range(1, 5)))
     study = STUDIES["calibration"]
-    played = [(part, study.play(part)) for part in study.runs([log], None, method="least-cost")]
+    played = [(part, study.play(part)) for part in study.runs([log], None, method=method)]
     assert "nan" not in study.report(played)
     assert all(len(level.tenths) == 4 for _, found in played for level in found.levels)
 
