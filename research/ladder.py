@@ -53,7 +53,7 @@ FAIR = SlurmRules(
     priority_weight_job_size=1000,
 )
 SITES = ("one partition", "three partitions", "fair share", "pbs")
-NODES = {"SDSC-DS": 8, "ANL-Intrepid": 256, "ALCF-Theta": 16, "LANL-CM5": 32}
+NODES = {"SDSC-DS": 8, "SDSC-BLUE": 8, "ANL-Intrepid": 256, "ALCF-Theta": 16, "LANL-CM5": 32}
 """Processors (Theta: nodes) that are a node of the twin; jobs take whole ones."""
 
 
@@ -65,7 +65,8 @@ class Rung(NamedTuple):
         order: of the queue.
         plans: estimates are TimeMin or soft_walltime, too.
         factor: a job stands behind jobs submitted later by that many times its length,
-        hours: and by at most that many hours.
+        hours: and by at most that many hours;
+        share: or, if given, by at most that share of the longest wait today.
         weight: the largest SiteFactor beside other factors, as a share of the weight of fair
             share; None: what the age factor adds in a day.
     """
@@ -76,11 +77,13 @@ class Rung(NamedTuple):
     factor: int = 4
     hours: int = 24
     weight: float | None = None
+    share: float | None = None
 
     @property
     def name(self) -> str:
         """The rung in a few words."""
-        aging = f" {self.factor}x, {self.hours} h" if self.order == "sjf-aging" else ""
+        bound = f"{self.hours} h" if self.share is None else f"{self.share:g} longest"
+        aging = f" {self.factor}x, {bound}" if self.order == "sjf-aging" else ""
         weight = "" if self.weight is None else f", factor {self.weight:g} F"
         parts = [f"{self.order}{aging}{weight}"] if self.order != "fcfs" else []
         return f"{self.estimates}: {' + '.join(parts + ['plans'] * self.plans) or 'nothing'}"
@@ -95,6 +98,12 @@ class Rung(NamedTuple):
             estimated_running=self.plans,
             site_factor=None if self.weight is None else round(self.weight * FAIR_SHARE),
         )
+
+    def bound(self, today: Sequence[Play]) -> int:
+        """Return the most seconds by which a job stands behind jobs submitted later."""
+        if self.share is None:
+            return HOUR * self.hours
+        return round(self.share * gains.of(today, lambda play: play.longest_wait).mean)
 
 
 TODAY = Rung(REQUESTED, "fcfs")
@@ -121,6 +130,13 @@ BESIDE_FAIR_SHARE = (
     Rung(REQUESTED, weight=1),
     Rung(METHOD, plans=True, weight=1),
     Rung(EXACT, weight=1),
+)
+BOUNDS = (
+    TODAY,
+    Rung(METHOD),
+    Rung(REQUESTED, share=0.25),
+    *(Rung(METHOD, share=share) for share in (0.15, 0.25, 0.35, 0.5)),
+    *(Rung(METHOD, factor=2, share=share) for share in (0.15, 0.25, 0.35)),
 )
 RUNGS = {name: BESIDE_FAIR_SHARE if name == "fair share" else BY_LENGTH for name in SITES}
 
@@ -219,11 +235,14 @@ def three_partitions(nodes: int) -> SlurmCluster:
     return SlurmCluster(groups=((nodes, 1, 1),), partitions=partitions)
 
 
+def bound_precedence(factor: int, most: int) -> None:
+    """Let other bounds on precedence take the place of the one that a backtest has."""
+    rules_of_twins.LENGTH_FACTOR = factor  # type: ignore[misc]
+    rules_of_twins.MOST_PRECEDENCE = most  # type: ignore[misc]
+
+
 def plays_of(site: BacktestSite, log: Log, rung: Rung, rules: Semantics, shakes: int) -> list[Play]:
     """Play a rung on the log and on its shaken copies."""
-    # A backtest has one bound on precedence; here others take its place.
-    rules_of_twins.LENGTH_FACTOR = rung.factor  # type: ignore[misc]
-    rules_of_twins.MOST_PRECEDENCE = HOUR * rung.hours  # type: ignore[misc]
     found = []
     for repetition in range(shakes + 1):
         trace = shaken(site.trace, SHAKE_SECONDS, repetition) if repetition else site.trace
@@ -235,11 +254,14 @@ def plays_of(site: BacktestSite, log: Log, rung: Rung, rules: Semantics, shakes:
     return found
 
 
-def outcomes_of(name: str, log: Log, shakes: int) -> Iterator[tuple[str, Outcome]]:
-    """Play every rung of a site; yield the rung and what came of it."""
+def outcomes_of(
+    name: str, log: Log, rungs: Sequence[Rung], shakes: int
+) -> Iterator[tuple[str, Outcome]]:
+    """Play each of the rungs on a site; yield the rung and what came of it."""
     site, policy, rules = site_of(name, log)
     today = plays_of(site, log, TODAY, site.semantics, shakes)
-    for rung in RUNGS[name][1:]:
+    for rung in rungs[1:]:
+        bound_precedence(rung.factor, rung.bound(today))
         plays = plays_of(site, log, rung, rung.semantics(policy, rules), shakes)
         yield rung.name, compared(site, today, plays)
 
@@ -277,12 +299,17 @@ Kept = Mapping[str, Mapping[str, Mapping[str, Outcome]]]
 
 def kept_or_played(name: str, path: Path, given: argparse.Namespace) -> dict[str, Outcome]:
     """Return the outcomes of a site on a log by rung, from a file if it was played before."""
-    file = given.output / f"{log_name(path)}, {name}.json"
+    file = given.output / f"{log_name(path)}, {name}{', bounds' * given.bounds}.json"
     if not file.exists():
         log = read_log(path, given.jobs, last=given.last)
-        found = dict(outcomes_of(name, log, given.shake))
+        found = dict(outcomes_of(name, log, rungs_of(name, given), given.shake))
         file.write_text(json.dumps(found, indent=1))
     return {rung: Outcome(*values) for rung, values in json.loads(file.read_text()).items()}
+
+
+def rungs_of(name: str, given: argparse.Namespace) -> Sequence[Rung]:
+    """Return the rungs that are played on a site."""
+    return BOUNDS if given.bounds else RUNGS[name]
 
 
 def log_name(path: Path) -> str:
@@ -315,7 +342,7 @@ def tables(kept: Kept, choice: Sequence[str]) -> Iterator[str]:
     }
     for title, logs in groups.items():
         for site in next(iter(kept.values())) if logs else ():
-            rungs = [rung.name for rung in RUNGS[site][1:]]
+            rungs = list(kept[logs[0]][site])
             rows = [summary(rung, [kept[log][site][rung] for log in logs]) for rung in rungs]
             waits = ", ".join(f"{kept[log][site][rungs[0]].hours[0]:.1f} h" for log in logs)
             yield f"{title}, {site} (mean wait today {waits})\n\n{text_table(HEADS, rows)}"
@@ -329,6 +356,7 @@ def main() -> None:
     parser.add_argument("--site", action="append", choices=SITES, help="only this one")
     parser.add_argument("--jobs", type=int, default=10_000, help="first jobs of each log")
     parser.add_argument("--last", action="store_true", help="last jobs of each log instead")
+    parser.add_argument("--bounds", action="store_true", help="the order by other bounds instead")
     parser.add_argument("--shake", type=int, default=1, help="repetitions, shaken")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIRECTORY")
     given = parser.parse_args()
