@@ -354,14 +354,6 @@ def test_trouble_is_told_once_and_waited_for_ever_longer_up_to_five_minutes(
     ]
 
 
-def test_it_runs_until_it_is_told_to_stop(options, tmp_path):
-    with fake_service(http(500, b"{}"), hangs_up=True) as service:
-        words = ("--url", service.url, "--qstat", options.qstat, "--pbsnodes", options.pbsnodes)
-        places = ("--directory", tmp_path, "--state", tmp_path / "state.json")
-        line = site_scripts.first_line_until_sigterm(site_scripts.FOLLOWER, *words, *places)
-    assert line.startswith("will try again: ")
-
-
 @pytest.mark.parametrize(
     ("bound", "unbound", "held"),
     [("down", "free", {"big"}), ("free", "down", {"workq"}), ("free", "free", set())],

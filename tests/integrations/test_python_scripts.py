@@ -1,21 +1,10 @@
 """Properties that all Python scripts of integrations/ share."""
 
-import sys
-
 import pytest
-from site_scripts import FOLLOWER, FORWARDER, INTEGRATIONS, loaded
+from site_scripts import FOLLOWER, FORWARDER, loaded
 
-SCRIPTS = sorted(INTEGRATIONS.glob("*/*.py"))
 PARSED = {FOLLOWER: [], FORWARDER: ["--token-file", "x"]}
 """Options that a script needs."""
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
-def test_a_script_needs_nothing_but_the_standard_library(script):
-    words = [line.split() for line in script.read_text().splitlines()]
-    imported = {each[1].split(".")[0] for each in words if each[:1] in (["import"], ["from"])}
-    beside = {path.stem for path in script.parent.glob("*.py")}
-    assert imported <= {*sys.stdlib_module_names, *beside, "pbs"}
 
 
 @pytest.mark.parametrize("script", PARSED, ids=lambda script: script.name)
