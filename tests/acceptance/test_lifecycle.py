@@ -22,20 +22,6 @@ def walltimed(*arguments: str, **environment: str) -> subprocess.CompletedProces
     )  # fmt: skip
 
 
-@pytest.mark.cold
-def test_it_refuses_to_listen_beyond_loopback_while_no_token_exists(sqlite_url):
-    refused = walltimed("serve", "--host", "0.0.0.0", "--port", "0", "-d", sqlite_url)
-    assert refused.returncode == 2
-    assert "token" in refused.stderr
-    assert "Traceback" not in refused.stderr
-
-
-def test_an_unusable_database_is_one_sentence_and_its_own_exit_code(tmp_path):
-    refused = walltimed("serve", "-d", f"postgresql+psycopg://nobody@/none?host={tmp_path}")
-    assert refused.returncode == 4
-    assert "Traceback" not in refused.stderr
-
-
 def test_a_token_issued_beside_a_running_service_is_asked_for_within_seconds(store_url):
     with Service(store_url) as service:
         assert service.predict("ada") == 3600.0

@@ -5,15 +5,13 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 from patience import BUSY_SECONDS
 from running_service import WALLTIMED, Service, completion, eventually
-from sqlalchemy import NullPool, create_engine
-from sqlalchemy.exc import OperationalError
 
 pytestmark = pytest.mark.acceptance
 
@@ -37,59 +35,6 @@ def listens(pid: int, socket: Path) -> bool:
             if str(link.readlink()).strip("socket:[]") in inodes:
                 return True
     return False
-
-
-class Workers:
-    """Those of one service, in the order of their numbers.
-
-    Args:
-        store_url: what they share.
-        numbers: of their processes.
-    """
-
-    def __init__(self, store_url: str, numbers: list[int]) -> None:
-        self.numbers = numbers
-        self._store_url = store_url
-
-    @contextmanager
-    def only(self, worker: int):
-        """The other workers stand still meanwhile, so that this one answers."""
-        eventually(lambda: self._have_stopped(worker))
-        try:
-            yield
-        finally:
-            self._signal(worker, signal.SIGCONT)
-
-    def _have_stopped(self, worker: int) -> bool:
-        """Whether the others stand still, and none of them in the midst of a transaction.
-
-        It would keep its locks for as long as it stands still.
-        """
-        self._signal(worker, signal.SIGSTOP)
-        if is_free(self._store_url):
-            return True
-        self._signal(worker, signal.SIGCONT)
-        return False
-
-    def _signal(self, worker: int, number: signal.Signals) -> None:
-        for pid in self.numbers:
-            if pid != worker:
-                os.kill(pid, number)
-
-
-def is_free(store_url: str) -> bool:
-    """Whether nobody is writing to a store."""
-    engine = create_engine(store_url, poolclass=NullPool)
-    with engine.connect() as connection:
-        if engine.dialect.name == "postgresql":
-            writing = "SELECT count(*) FROM pg_stat_activity WHERE backend_xid IS NOT NULL"
-            return not connection.exec_driver_sql(writing).scalar_one()
-        try:
-            connection.exec_driver_sql("PRAGMA busy_timeout = 0")
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        except OperationalError:
-            return False
-        return True
 
 
 def knows(service: Service, *, sqlite: bool, user: str, expected: float) -> bool:
@@ -170,24 +115,6 @@ def test_a_worker_is_replaced_while_the_settings_file_is_broken(sqlite_url, tmp_
         os.kill(second, signal.SIGKILL)
         with service.connection():
             assert eventually(lambda: service.predict("ada"), seconds=60) == 3600.0
-
-
-def test_the_workers_of_one_service_see_each_others_completions(store_url):
-    sqlite = store_url.startswith("sqlite")
-    with Service(store_url, "--workers", "2") as service:
-        numbers = eventually(lambda: pids if len(pids := listeners(service)) == 2 else None)
-        workers = Workers(store_url, numbers)
-        for worker in numbers:
-            with workers.only(worker), service.connection():
-                eventually(service.is_ready)
-        for number in range(6):
-            reporter, listener = numbers if number % 2 else numbers[::-1]
-            user, runtime = f"user-{number}", 600.0 + number
-            with workers.only(reporter), service.connection():
-                told = service.complete(completion(number, user=user, runtime=runtime))
-                assert told.json() == {"accepted": 1, "duplicates": 0}
-            with workers.only(listener), service.connection():
-                assert knows(service, sqlite=sqlite, user=user, expected=pytest.approx(runtime))
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
