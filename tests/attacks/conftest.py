@@ -45,12 +45,6 @@ def is_long(request) -> bool:
     return request.config.getoption("--long")
 
 
-@pytest.fixture(scope="session")
-def release(request) -> Path | None:
-    """The other checkout that is attacked; None: this one."""
-    return request.config.getoption("--release")
-
-
 @pytest.fixture
 def tell(request):
     """Keeps a sentence for the end."""

@@ -1,23 +1,16 @@
 """`kill -9` during concurrent ingestion loses nothing acknowledged and doubles nothing."""
 
 import asyncio
-import json
-import os
 import random
-import signal
-import subprocess
-import sys
-import tempfile
 from collections import Counter
 from itertools import count
-from pathlib import Path
 
 import httpx
 import pytest
-from running_service import completion, eventually
+from running_service import Service, completion
 from sqlalchemy import NullPool, create_engine, text
 
-pytestmark = [pytest.mark.lengthy(60), pytest.mark.acceptance, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lengthy(60), pytest.mark.acceptance, pytest.mark.timeout(1800)]
 
 KILLS, KILLS_OF_A_LONG_ATTACK = 20, 150
 """On each of the two databases."""
@@ -28,19 +21,6 @@ ACKNOWLEDGEMENTS = range(1, 60)
 
 LONGEST_MOMENT = 0.01
 """Seconds; the kill comes at a random moment after the last of them, not at its commit."""
-
-
-@pytest.fixture
-def forks(release):
-    """The process that forks services; none of them outlives the test."""
-    if release:
-        pytest.skip("forks the service of this checkout, which --release does not attack")
-    with subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("prefork.py"))],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, process_group=0,
-    ) as launcher:  # fmt: skip
-        yield launcher
-        os.killpg(launcher.pid, signal.SIGKILL)
 
 
 class Ledger:
@@ -81,19 +61,9 @@ class Ledger:
                 self.enough.set()
 
 
-def start(forks: subprocess.Popen, socket: Path, **settings: str) -> int:
-    """A service with these settings; returns once it is ready."""
-    settings |= {"unix_socket": str(socket), "log_level": "error"}
-    forks.stdin.write(json.dumps(settings) + "\n")
-    pid = int(forks.stdout.readline())
-    with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket))) as client:
-        eventually(lambda: client.get("http://walltimed/health/ready").is_success, seconds=60.0)
-    return pid
-
-
-async def one_life(ledger: Ledger, pid: int, socket: Path) -> None:
+async def one_life(ledger: Ledger, service: Service) -> None:
     """Many clients post; at a random moment the service is killed."""
-    transport = httpx.AsyncHTTPTransport(uds=str(socket))
+    transport = httpx.AsyncHTTPTransport(uds=str(service.socket))
     ledger.posts_left, ledger.enough = random.choice(ACKNOWLEDGEMENTS), asyncio.Event()
     async with (
         httpx.AsyncClient(transport=transport, base_url="http://walltimed") as client,
@@ -103,17 +73,18 @@ async def one_life(ledger: Ledger, pid: int, socket: Path) -> None:
             clients.create_task(ledger.post_until_cut(client))
         await asyncio.wait_for(ledger.enough.wait(), timeout=60.0)
         await asyncio.sleep(random.uniform(0.0, LONGEST_MOMENT))
-        os.kill(pid, signal.SIGKILL)
+        service.process.kill()
 
 
-def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(forks, store_url, is_long, tell):
+def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(
+    store_url, is_long, tell, monkeypatch
+):
     ledger, kills = Ledger(), KILLS_OF_A_LONG_ATTACK if is_long else KILLS
     # The process of a round outlives its service, and takes longer than a life.
-    settings = {"database_url": store_url, "tuning": "automatic" if is_long else "on-request"}
-    with tempfile.TemporaryDirectory(prefix="walltimed-") as directory:
-        for life in range(kills):
-            socket = Path(directory) / f"socket-{life}"
-            asyncio.run(one_life(ledger, start(forks, socket, **settings), socket))
+    monkeypatch.setenv("WALLTIMED_TUNING", "automatic" if is_long else "on-request")
+    for _ in range(kills):
+        with Service(store_url) as service:
+            asyncio.run(one_life(ledger, service))
 
     tell(f"{kills} kills, {len(ledger.acknowledged):,} completions acknowledged")
     times_stored = Counter(stored_job_ids(store_url))
