@@ -161,22 +161,6 @@ def masked(answer: object) -> str:
     return re.sub(r"\d+\.\d{4,}", lambda long: f"{float(long[0]):.3f}", text)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!https?://)([^)]+)\)", page.read_text()):
-        file, _, anchor = target.partition("#")
-        linked = (page.parent / file).resolve() if file else page
-        assert linked.exists(), target
-        if anchor:
-            headings = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
-            assert anchor in {slug(heading) for heading in headings}, target
-
-
-def slug(heading: str) -> str:
-    """The anchor that a heading gets."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
 PACKAGES = ("predictors", "simulator", "service", "migrations")
 NAMED = re.compile(r"[\w./-]*\w\.py\b")
 INSTALLED = "/usr/share/walltimed/"

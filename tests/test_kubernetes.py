@@ -22,15 +22,6 @@ ROOT = Path(__file__).parents[1]
 KUBERNETES = ROOT / "deploy" / "kubernetes"
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 KUSTOMIZATION = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text("utf-8"))
-API_VERSIONS = {
-    "Namespace": "v1",
-    "Secret": "v1",
-    "Service": "v1",
-    "Pod": "v1",
-    "Job": "batch/v1",
-    "Deployment": "apps/v1",
-    "PodDisruptionBudget": "policy/v1",
-}
 NOBODY = 10001
 OTHER_VARIABLES = {"NUMBA_CACHE_DIR"}
 
@@ -81,14 +72,6 @@ def test_every_file_is_applied_or_said_not_to_be():
         "secret.example.yaml",
         "operator.yaml",
     }
-
-
-def test_kinds_are_known_and_names_are_given_once():
-    everything = [*APPLIED, SECRET, OPERATOR]
-    for manifest in everything:
-        assert manifest["apiVersion"] == API_VERSIONS[manifest["kind"]]
-    names = [(manifest["kind"], manifest["metadata"]["name"]) for manifest in everything]
-    assert len(set(names)) == len(names)
 
 
 def test_everything_lies_in_the_namespace_that_is_made():
@@ -272,9 +255,3 @@ def published():
 def test_every_manifest_is_what_the_published_schemas_say(published, file, release):
     for manifest in manifests(file):
         published(manifest, release)
-
-
-def test_the_published_schemas_refuse_what_is_misspelt(published):
-    misspelt = OPERATOR | {"spec": OPERATOR["spec"] | {"restartPolicies": "Never"}}
-    with pytest.raises(Exception, match="restartPolicies"):
-        published(misspelt, RELEASES[0])

@@ -81,8 +81,3 @@ def test_every_figure_and_table_that_can_be_made_is_in_the_page_and_no_other():
         if option in {"--figure", "--table"}
     }
     assert asked == {(name, each) for name, study in STUDIES.items() for each in study.exhibits}
-
-
-def test_every_file_the_page_links_is_there():
-    for target in re.findall(r"\]\(([^)#:]+)", PAGE.read_text()):
-        assert (PAGE.parent / target).exists(), target

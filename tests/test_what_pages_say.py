@@ -95,7 +95,6 @@ def commands() -> dict[str, set[str]]:
 
 
 COMMANDS = commands()
-BLOCK = re.compile(r"^ *```\w*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 TYPED = re.compile(r"(?:^|[\s$(])walltimed ([a-z][^|;&#`\n]*)")
 
 
