@@ -2,8 +2,6 @@
 
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import fields
 
 import jsonschema_rs
@@ -166,16 +164,12 @@ SIZES = {
 }
 
 
-@pytest.mark.usefixtures("log")
+@pytest.mark.usefixtures("log", "played_by_threads")
 @pytest.mark.parametrize(
     "study", [each for each in EXPERIMENTS if each.name not in SLOW],
     ids=lambda study: study.name,
 )  # fmt: skip
-def test_every_study_prints_what_the_schema_says(walltimed, monkeypatch, tmp_path, study):
-    monkeypatch.setattr(
-        "simulator.cli.experiment.executor_of",
-        lambda *_: nullcontext(ThreadPoolExecutor(1)),
-    )
+def test_every_study_prints_what_the_schema_says(walltimed, tmp_path, study):
     logs = STUDIES[study.name].logs
     for name in logs:
         (tmp_path / name).write_text(around_new_year((tmp_path / LOG).read_text()))

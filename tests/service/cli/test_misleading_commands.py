@@ -1,7 +1,6 @@
 """Mistakes that people make with commands, and what they are told."""
 
 import json
-from pathlib import Path
 
 import pytest
 import typer
@@ -10,10 +9,7 @@ from workloads import synthetic
 
 from service.cli import app
 from service.cli.options import refuse_misspelt
-from service.http import server
 from service.settings import Settings
-
-DATA = Path(__file__).parents[2] / "data"
 
 LONGEST_NAME = 24
 """Characters of an option that help in 80 columns shows whole."""
@@ -106,16 +102,6 @@ def test_a_file_s_name_is_no_database_url_and_the_right_one_is_said(refused):
     assert "SQLAlchemy" not in told
 
 
-@pytest.mark.parametrize(
-    "name", ["slurm/sacct.txt", "slurm/xdmod.txt", "slurm/sacct_24.11.json", "pbs/accounting.txt"]
-)
-def test_an_import_sees_the_format_from_the_content(walltimed, sqlite_url, name):
-    code, printed, _ = walltimed("import", DATA / name, "-d", sqlite_url, "--json")
-    assert code == 0
-    (report,) = json.loads(printed)["files"]
-    assert report["accepted"] > 0
-
-
 def test_a_file_of_no_known_format_is_refused_with_what_there_is(refused, tmp_path, sqlite_url):
     (tmp_path / "jobs.txt").write_text("JobId=901 JobName=train\n   UserId=carol(1001)\n")
     told = refused("import", "jobs.txt", "-d", sqlite_url)
@@ -137,12 +123,6 @@ def test_a_file_that_is_no_schedule_is_named(refused, tmp_path, content):
     told = refused("verify", "junk.txt")
     assert "junk.txt" in told
     assert "simulate --output" in told
-
-
-def test_a_service_for_the_network_needs_a_token_and_names_the_command_for_it(refused, sqlite_url):
-    told = refused("serve", "--host", "0.0.0.0", "--port", "0", "-d", sqlite_url)
-    assert "token issue" in told
-    assert "unauthenticated" not in told
 
 
 def test_a_file_of_the_wrong_format_prints_five_lines_and_a_count(walltimed, tmp_path, sqlite_url):
@@ -232,15 +212,6 @@ def test_a_cluster_that_nobody_could_ask_about_is_refused(refused, log, command,
 @pytest.mark.parametrize("zone", ["Europe", "", "Mars/Olympus"])
 def test_a_time_zone_that_is_none_is_named(refused, log, zone):
     assert f"time zone {zone!r}" in refused("import", "--time-zone", zone, log)
-
-
-def test_a_socket_whose_place_is_taken_is_named(tmp_path):
-    (tmp_path / "taken").write_text("")
-    with (
-        pytest.raises(OSError, match=r"Address already in use: '.*taken'"),
-        server.unix_listener(tmp_path / "taken"),
-    ):
-        pass
 
 
 SECRET = "wt_0123456789ab_" + "5ec2e7" * 10

@@ -12,7 +12,6 @@ from running_service import Service, eventually
 
 from service.cli.queue import start_cell, unplanned_note
 from service.store import open_store
-from simulator.replay.remote import ServiceUnavailableError
 
 JOB_SCRIPT = """#!/bin/sh
 #SBATCH -J solve -t 1-00:00:00 -n 2 -p short
@@ -225,43 +224,12 @@ def test_report_lists_users_with_most_to_gain(call):
     assert fits(told)
 
 
-@pytest.mark.parametrize("command", ["queue", "report", "ask"])
-def test_commands_say_in_one_sentence_that_the_service_is_away(walltimed, tmp_path, command):
-    options = ["--time", "60"] if command == "ask" else []
-    away = f"unix:{tmp_path}/nobody"
-    code, told, complained = walltimed(command, *options, "--url", away, "--cluster", "hill")
-    assert (code, told) == (4, "")
-    assert complained == f"error: walltimed does not answer at {away}.\n"
-    code, told, complained = walltimed(command, *options, "--json", "--url", away)
-    assert json.loads(told)["error"] == "unavailable"
-    assert json.loads(told)["exit_code"] == code == 4
-    assert "does not answer" in complained
-
-
-def test_a_service_that_answers_503_says_why(walltimed, monkeypatch):
-    def refuse(_client, *_arguments):
-        raise ServiceUnavailableError("http://hill cannot serve now: The forecast took too long.")
-
-    monkeypatch.setattr("simulator.replay.remote.Client.call", refuse)
-    code, _, complained = walltimed("queue", "--cluster", "hill")
-    assert code == 4
-    assert complained == (
-        "error: walltimed at http://hill cannot serve now: The forecast took too long.\n"
-    )
-
-
 def test_a_line_that_names_no_walltime_is_named(walltimed, tmp_path):
     script = tmp_path / "job.sh"
     script.write_text("#!/bin/sh\n#SBATCH --time=oops\n./solve\n")
     code, _, complained = walltimed("ask", script)
     assert code == 2
     assert "--time=oops in line 2 is no walltime" in complained
-
-
-def test_predict_leads_to_ask(walltimed):
-    code, _, complained = walltimed("predict")
-    assert code == 2
-    assert "did you mean 'ask'?" in " ".join(complained.split())
 
 
 def test_a_token_of_ones_own_is_enough_for_all_of_them(site, call, tmp_path):

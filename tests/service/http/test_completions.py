@@ -79,25 +79,6 @@ def test_a_prediction_is_scored_when_its_job_ends(service):
     ) == pytest.approx(300.0)
 
 
-def test_a_completion_sent_twice_is_scored_once(service):
-    service.predict(user="ada", job_id="1", submit_time=NOW - 1000)
-    for _ in range(3):
-        service.complete(run_of("1"))
-    assert service.score("requested")["jobs"] == 1
-
-
-def test_a_prediction_is_found_by_the_id_that_the_job_carried(service):
-    asked = service.predict(user="somebody", submit_time=NOW - 10_000)
-    service.complete(run_of("1", prediction_id=asked["prediction_id"]))
-    assert service.score("requested")["jobs"] == 1
-
-
-def test_the_recorded_request_wins_over_the_reported_limit(service):
-    service.predict(user="ada", job_id="1", requested_walltime=3600, submit_time=NOW - 1000)
-    service.complete(run_of("1", runtime=900) | {"requested_walltime": 900.0})
-    assert service.get("/v1/users/ada/accuracy").json()["accuracy"] == pytest.approx(0.25)
-
-
 @pytest.mark.parametrize(("share", "asked"), [(1.0, 4), (0.5, 2), (0.25, 1), (0.0, 0)])
 def test_the_share_of_submissions_asked_in_shadow_is_a_setting(serve, sqlite_url, share, asked):
     service = serve(sqlite_url, shadow_share=share)

@@ -9,7 +9,6 @@ import pytest
 import uvicorn
 from structlog.testing import capture_logs
 from uvicorn.server import ServerState
-from wire import Wire
 
 from service.http import connections
 from service.http.connections import REFUSED, BoundedProtocol
@@ -66,24 +65,45 @@ class Clock:
         self.now = 1000 + seconds
 
 
-class Line(Wire):
-    """A wire that tells how it was closed."""
+class Line(asyncio.Transport):
+    """A transport without a network: keeps the bytes written to it, and how it was closed."""
 
     def __init__(self):
         super().__init__()
-        self.is_cut = self.has_ended = False
+        self.written = b""
+        self.is_closed = self.is_cut = self.has_ended = False
 
     @property
     def status(self):
         """Of the first answer; empty if there is none."""
         return self.written[9:12]
 
-    def abort(self):
-        self.is_cut = True
-        super().abort()
+    def write(self, data):
+        self.written += data
 
     def write_eof(self):
         self.has_ended = True
+
+    def close(self):
+        """End the connection at the loop's next turn, as transports do."""
+        if not self.is_closed:
+            self.is_closed = True
+            asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
+
+    def abort(self):
+        self.is_cut = True
+        self.close()
+
+    def is_closing(self):
+        return self.is_closed
+
+    def set_protocol(self, protocol):
+        self.protocol = protocol
+
+    def pause_reading(self):
+        """Nothing is read by itself, nor with ``resume_reading``."""
+
+    resume_reading = pause_reading
 
 
 async def rest():
@@ -129,8 +149,7 @@ class House:
     async def connect(self, *sent):
         line = Line()
         state = {REFUSED: self.refused.append}
-        line.protocol = BoundedProtocol(self.config, self.state, state, _loop=self.clock)
-        line.set_protocol(line.protocol)
+        line.set_protocol(BoundedProtocol(self.config, self.state, state, _loop=self.clock))
         line.protocol.connection_made(line)
         for part in sent:
             line.protocol.data_received(part)

@@ -146,36 +146,6 @@ def test_metrics_outlive_the_store(service, monkeypatch):
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
 
 
-def test_a_restart_reaches_the_same_answers(store_url):
-    users = ["ada", "bob", "eve"]
-    runs = [
-        run_of(place, user=users[place % 3], group="g", queue="q",
-               runtime=100.0 + 37 * place, end_time=NOW + 1000 * (place * 7 % 40))
-        for place in range(40)
-    ]  # fmt: skip
-
-    def answers(service):
-        methods = [method["name"] for method in service.get("/v1/methods").json()["methods"]]
-        asked = [
-            service.predict(
-                user=user, method=method, group="g", queue="q", submit_time=NOW + 50_000
-            )
-            for user in users
-            for method in methods
-        ]
-        return [answer | {"prediction_id": None} for answer in asked], [
-            service.get(path).json()
-            for path in (*(f"/v1/users/{user}/accuracy" for user in users), "/v1/accuracy-groups")
-        ]
-
-    with InProcess(store_url) as service:
-        for start in range(0, len(runs), 10):
-            service.complete(*runs[start : start + 10])
-        before = answers(service)
-    with InProcess(store_url) as service:
-        assert answers(service) == before
-
-
 def test_a_worker_sees_what_another_was_told(serve, store_url):
     one, other = serve(store_url), serve(store_url)
     one.complete(run_of("1"))

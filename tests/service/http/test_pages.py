@@ -428,15 +428,6 @@ def test_an_error_page_keeps_the_menu(service):
     assert "Queue" in page.text
 
 
-def test_accuracy_groups_are_shown_where_priorities_are_asked_for(service):
-    service.complete(run_of("1", user="ada"))
-    for shown in (False, True):
-        assert ("Accuracy groups" in service.get("/users").text) is shown
-        assert ("First priority" in service.get("/user", name="ada").text) is shown
-        job = {"job_id": "2", "user": "ada", "submit_time": NOW, "requested_walltime": 60}
-        assert service.post("/v1/priorities", {"jobs": [job]}).status_code == 200
-
-
 def test_now_tells_the_error_of_requests_and_the_hours_saved(service):
     for number in range(3):
         service.predict(job_id=str(number), submit_time=NOW - 1000 + number, user="ada")

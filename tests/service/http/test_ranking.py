@@ -77,9 +77,11 @@ def test_pages_show_groups_once_a_cluster_was_ranked_also_after_a_restart(serve,
     with InProcess(sqlite_url) as service:
         service.complete(run_of("1", end_time=NOW), run_of("2", cluster="other", end_time=NOW))
         assert "Accuracy groups" not in service.get("/users").text
+        assert "First priority" not in service.get("/user", name="ada").text
         assert service.post("/v1/priorities", {"jobs": [job]}).is_success
     again = serve(sqlite_url)
     assert "Accuracy groups" in again.get("/users").text
+    assert "First priority" in again.get("/user", name="ada").text
     assert "Accuracy groups" not in again.get("/users", cluster="other").text
 
 

@@ -38,11 +38,6 @@ def test_a_document_is_stored_and_learned_from_and_counts_once(service):
     service.wait_until(lambda: learned(service) == 600)
 
 
-def test_both_runs_of_a_requeued_job_are_stored(service):
-    for case in ("requeued, first run", "requeued, second run"):
-        assert service.post(JOBCOMP, CASES[case]).json()["accepted"] == 1
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_every_document_is_answered_200(service, case):
     answer = service.post(JOBCOMP, CASES[case])
@@ -79,16 +74,6 @@ def test_the_prediction_noted_in_the_job_is_scored(service):
     service.post(JOBCOMP, document)
     scored = service.get("/v1/methods", cluster="hill").json()["methods"]
     assert all(method["score"]["jobs"] == 1 for method in scored)
-
-
-def test_the_request_is_the_recorded_one_not_the_final_limit(service):
-    asked = service.predict(user="carol", cluster="hill", submit_time=1927857600)
-    document = CASES["ordinary"] | {
-        "admin_comment": f"wtp={asked['prediction_id']}",
-        "time_limit": 7200,
-    }
-    service.post(JOBCOMP, document)
-    service.wait_until(lambda: learned(service) == 600)
 
 
 def test_the_job_script_is_neither_stored_nor_logged(service, sqlite_url, caplog):

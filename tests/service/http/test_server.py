@@ -4,7 +4,6 @@ import signal
 import socket
 import sys
 
-import httpx
 import pytest
 from asgi_client import NOW, run_of
 from running_service import Service, eventually
@@ -129,18 +128,6 @@ def test_several_processes_count_together_and_stop_together(sqlite_url):
         directory = service.directory
         assert service.end(15) in {0, -15}
         assert not (directory / "socket").exists()
-
-
-@pytest.mark.acceptance
-def test_what_is_no_http_gets_an_answer_or_a_closed_connection(sqlite_url):
-    with Service(sqlite_url) as service:
-        for junk in (b"\x00" * 100, b"GET / HTTP/9.9\r\n\r\n", b"POST /v1/predictions\r\n\r\n"):
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.settimeout(10)
-                connection.connect(str(service.socket))
-                connection.sendall(junk)
-                assert connection.recv(1 << 16)[:10] in {b"", b"HTTP/1.1 4"}
-        assert service.client.get("/health/live").status_code == httpx.codes.OK
 
 
 def test_one_of_several_workers_logs_as_it_is_set_and_stands_alone_in_its_process(monkeypatch):

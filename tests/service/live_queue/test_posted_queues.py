@@ -303,25 +303,6 @@ def test_a_pinned_job_keeps_its_nodes_or_also_the_start_planned_by_requests(
 
 
 @pytest.mark.usefixtures("real_process")
-def test_a_forecast_that_takes_too_long_is_given_up_and_the_next_one_is_made(serve, sqlite_url):
-    service = serve(sqlite_url)
-    forecast(service, **shared_queue())  # so that its process is there
-    service.worker.forecasts.shared.limit = 0.05
-    many = [waiting(n, 1 + n % 4, request=1000 + n) for n in range(3000)]
-    long = forecast(
-        service,
-        machine={"nodes": [{"name": f"{n}"} for n in range(50)]},
-        policy="uniform-backfilling",
-        waiting=many,
-    )
-    assert long.status_code == 503
-    assert long.json()["error"] == "ForecastTooLongError"
-    assert long.headers["retry-after"] == "1"
-    service.worker.forecasts.shared.limit = 60.0
-    assert forecast(service, **shared_queue()).status_code == 200
-
-
-@pytest.mark.usefixtures("real_process")
 def test_forecasts_are_made_one_at_a_time_and_too_many_are_refused(service, monkeypatch):
     monkeypatch.setattr(service.worker.forecasts.dedicated, "waiting", 8)
     answer = forecast(service, **QUEUE)

@@ -47,12 +47,6 @@ def test_a_completion_is_read_back_as_it_was(store):
     assert log_of(store) == [run]
 
 
-def test_a_completion_sent_twice_counts_once(store):
-    assert store.write([reported(a_run("1"))]) == [Ingested(accepted=1, duplicates=0)]
-    assert store.write([reported(a_run("1"))]) == [Ingested(accepted=0, duplicates=1)]
-    assert store.past_runs.count() == 1
-
-
 def test_the_first_report_of_a_run_is_the_one_that_stays(store):
     store.write([reported(a_run("1", runtime=100.0))])
     store.write([reported(a_run("1", runtime=200.0))])

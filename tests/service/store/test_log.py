@@ -24,15 +24,6 @@ def elsewhere(store_url, opening):
     return opening(store_url)
 
 
-def test_a_reader_sees_what_was_written_before_and_after_it_was_made(store):
-    store.write([reported(a_run("1"))])
-    reader = store.reader()
-    assert jobs(read_all(reader)) == ["1"]
-    store.write([reported(a_run("2"))])
-    assert jobs(read_all(reader)) == ["2"]
-    reader.close()
-
-
 def test_two_workers_see_each_others_completions_in_one_order(store, elsewhere, reader):
     other = elsewhere.reader()
     for job in range(0, 40, 2):
@@ -90,12 +81,6 @@ def test_lag_of_more_than_a_reader_holds_is_still_told(store, reader):
     reader.refresh()
     assert reader.lag() == 6000
     assert len(read_all(reader, limit=1000)) == 6000
-
-
-def test_after_a_refresh_everything_can_be_read_at_once(store, reader):
-    store.write([reported(*(a_run(str(job)) for job in range(600)))])
-    reader.refresh()
-    assert len(reader.read(1000)) == 600
 
 
 def test_a_duplicate_is_no_news(store, reader):

@@ -141,22 +141,10 @@ def test_a_prediction_recorded_twice_is_scored_once(store):
     assert scored(store) == 1
 
 
-def test_prediction_and_completion_may_come_in_one_transaction(store):
-    store.write([reported(RUN)], [predicted("p", RUN)])
-    assert scored(store) == 1
-
-
 def test_the_walltime_requested_at_submission_wins(store, reader):
     store.write([], [predicted("p", RUN, requested_walltime=7200.0)])
     store.write([reported(RUN)])
     assert [run.submission.requested_walltime for run in read_all(reader)] == [7200.0]
-
-
-def test_without_a_recorded_prediction_the_reported_request_stays(store, reader):
-    store.write([reported(a_run("7", requested_memory=4096.0))])
-    (run,) = read_all(reader)
-    assert run.submission.requested_walltime == 3600.0
-    assert run.submission.requested_memory == 4096.0
 
 
 @pytest.mark.parametrize("asked", [None, 512.0])
@@ -296,14 +284,6 @@ def test_a_large_batch_finds_all_its_predictions(store):
     store.write([], [predicted(f"p{job}", run, job_id=str(job)) for job, run in enumerate(runs)])
     store.write([reported(*runs[:700]), reported(*runs[700:])])
     assert scored(store) == 1500
-
-
-def test_no_prediction_is_scored_by_two_workers(store, store_url, opening):
-    other = opening(store_url)
-    store.write([], [predicted("p", RUN, job_id="7"), predicted("q", RUN, job_id="7")])
-    store.write([reported(RUN)])
-    other.write([reported(a_run("7", start=3000.0))])
-    assert scored(store) == 1
 
 
 @given(st.floats(1, 1e7), st.floats(0, 1e7))

@@ -10,7 +10,7 @@ from runs import a_run, reported
 
 from predictors.base import Memory
 from predictors.jobs import Submission
-from predictors.registry import PREDICTORS, create
+from predictors.registry import PREDICTORS
 from service.metrics import Metrics
 from service.settings import Settings
 from service.store import open_store
@@ -126,20 +126,6 @@ def test_of_the_clusters_that_are_wanted_those_without_history_have_nothing_to_r
         reader, [runs] = store.past_runs.warm_start([memory], NOW, ["east", "north"])
         reader.close()
         assert [run.submission.cluster for run in runs] == ["north"]
-
-
-@pytest.mark.parametrize("method", ["max-usage", "last-two", "percentile"])
-def test_a_predictor_answers_after_a_warm_start_as_after_the_whole_log(store, log, method):
-    warm, whole = create(method), create(method)
-    for run in part_of(store, warm.memory):
-        if run.submission.cluster == "north":
-            warm.observe(run)
-    for run in log:
-        if run.submission.cluster == "north":
-            whole.observe(run)
-    for user in [*{run.submission.user for run in log}, "nobody yet"]:
-        job = Submission(user=user, requested_walltime=3600.0, submit_time=NOW)
-        assert warm.predict(job) == whole.predict(job)
 
 
 @cache

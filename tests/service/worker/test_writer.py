@@ -119,12 +119,6 @@ def test_groups_are_counted_each_for_itself(writer):
     assert counts == [Ingested(accepted=0, duplicates=2), Ingested(accepted=1, duplicates=1)]
 
 
-def test_an_acknowledged_completion_is_durable(writer, store_url, opening):
-    post(writer, *ones("1"))
-    other = opening(store_url)
-    assert other.past_runs.count() == 1
-
-
 def test_what_comes_before_the_acknowledgement_comes_before_it(store):
     seen = []
     writer = Writer(store, before_acknowledging=lambda: seen.append(store.past_runs.count()))
