@@ -8,13 +8,12 @@ import warnings
 from pathlib import Path
 
 import pytest
-from hand_worked_log import run
 from workloads import synthetic
 
 from predictors.registry import METHODS
 from simulator.cli.players import private_service
 from simulator.replay.method_spec import usual_methods
-from simulator.replay.remote import Client, RemoteError
+from simulator.replay.remote import Client
 from simulator.traces.files import read_bytes
 from simulator.traces.swf import read_swf
 
@@ -195,20 +194,6 @@ def test_a_method_that_the_service_does_not_know_fails_with_its_own_sentence(
     assert code == 1
     assert "422: method" in complaints
     assert "max-usage" in complaints
-
-
-def test_the_client_keeps_to_the_two_verbs_of_a_predictor(service):
-    with Client(service.url) as client:
-        first = run("1", 0, 25, cluster="verbs")
-        assert client.predict(first.submission, "max-usage").predicted_walltime == 100
-        client.observe(first)
-        later = run("2", 30, 1, cluster="verbs").submission
-        prediction = client.predict(later, "max-usage")
-        assert prediction.predicted_walltime == 25
-        assert prediction.basis.jobs == 1
-        assert client.predict_batch([later, later], "max-usage") == [prediction] * 2
-        with pytest.raises(RemoteError, match="404"):
-            client.call("GET", "/v1/nothing")
 
 
 def test_synth_writes_the_trace_that_its_header_names(walltimed, tmp_path):

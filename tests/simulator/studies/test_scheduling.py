@@ -1,18 +1,17 @@
 """The study of schedules: what predictions change, and which goals that reaches."""
 
 import json
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import played_by_threads  # noqa: F401 - a fixture
 from typer.testing import CliRunner
 from workloads import log_of, synthetic
 
 from service.cli import app
-from simulator.cli import experiment as command
 from simulator.scheduling.estimates import JobEstimates
 from simulator.scheduling.semantics import PROFILES
 from simulator.studies.scheduling.scheduling_changes import (
@@ -37,18 +36,6 @@ def trace(tmp_path_factory):
     return synthetic(
         tmp_path_factory.mktemp("traces") / "small-log-1.swf.gz", jobs=400, processors=16, seed=4
     )
-
-
-@pytest.fixture
-def here(monkeypatch):
-    """Lets the command play with threads of this process, which has everything compiled."""
-
-    @contextmanager
-    def executor_of(*_):
-        with ThreadPoolExecutor(1) as executor:
-            yield executor
-
-    monkeypatch.setattr(command, "executor_of", executor_of)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +120,7 @@ def test_another_process_comes_to_the_same_results(played):
     assert STUDY.report(there) == STUDY.report(played)
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("played_by_threads")
 def test_the_command_prints_every_change_for_machines_and_draws_them(trace, played, tmp_path):
     arguments = ["experiment", "scheduling", str(trace), "--shake", "2", "--method", "least-cost"]
     result = CliRunner().invoke(app, [*arguments, "--json", "--output", str(tmp_path)])

@@ -46,16 +46,6 @@ def test_a_study_plays_its_runs_and_reports_every_one(name, logs):
     assert "paper" in report
 
 
-def test_the_same_runs_have_the_same_results_wherever_they_run(logs):
-    runs = STUDIES["klusacek"].runs([logs], 100)[:4]
-    here = [run.play() for run in runs]
-    with ThreadPoolExecutor(2) as executor:
-        elsewhere = [each for _, each in play_all(STUDIES["klusacek"], runs, executor)]
-    for one, other in zip(here, elsewhere, strict=True):
-        assert one.measures == other.measures
-        assert (one.schedule.start == other.schedule.start).all()
-
-
 def test_a_run_takes_the_year_the_size_and_the_days_it_names(logs):
     log = str(logs / "SDSC-DS-2004-2.1-cln.swf.gz")
     whole = Simulation(trace=log, semantics=Semantics(), estimates="exact")

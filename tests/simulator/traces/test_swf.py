@@ -265,13 +265,6 @@ def test_written_files_are_compressed_by_suffix_and_equal_every_time(suffix, tmp
     assert paths[0].read_bytes().startswith(magic)
 
 
-def test_a_trace_is_written_to_standard_output(capsys):
-    write_swf(trace_of(LINE), "-")
-    assert (
-        capsys.readouterr().out == LINE.replace("142.00", "142").replace("140.50", "140.5") + "\n"
-    )
-
-
 TRACES = Path(__file__).parents[4] / "shared" / "traces"
 
 
