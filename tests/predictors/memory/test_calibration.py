@@ -112,17 +112,6 @@ def test_a_young_cluster_says_so_and_has_the_interval_of_all_that_can_be(name):
 
 
 @every_method
-def test_what_was_asked_before_changes_no_answer(name):
-    runs, job = log(1500), submission(1.2e6, request=7200, user="user1")
-    disturbed = told([], name)
-    for place, run in enumerate(runs):
-        disturbed.observe(run)
-        if place % 7 == 0:
-            disturbed.ask(replace(job, submit_time=run.end_time - 3000.0), Question())
-    assert asked(disturbed, job) == asked(told(runs, name), job)
-
-
-@every_method
 def test_runs_that_took_no_time_widen_no_upper_end(name):
     """One run in eight ends at once, the others take 500 to 1,500 s of their hour."""
     random, runs = Random(3), []
@@ -329,7 +318,7 @@ def test_ranks_made_when_runs_are_observed_are_those_made_when_somebody_asks(nam
     early = told([], name)
     for run in LONG_LOG:
         early.observe(run)
-        early.ask(job, Question())
+        early.ask(replace(job, submit_time=run.end_time - 3000.0), Question())
     assert asked(early, job) == asked(told(LONG_LOG, name), job)
 
 

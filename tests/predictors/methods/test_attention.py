@@ -17,7 +17,7 @@ from predictors.methods import attention as attention_module
 from predictors.methods import attention_decision
 from predictors.methods.attention import ROWS_FOR_THREADS, Attention
 from predictors.methods.attention_decision import KERNEL_RUNS, TAIL_STEPS
-from predictors.methods.attention_features import CONTEXT, FEATURES
+from predictors.methods.attention_features import FEATURES
 from predictors.methods.attention_network import Weights, shipped, zeros
 from predictors.methods.attention_support import RECENT, SUPPORT
 
@@ -36,19 +36,6 @@ def told(completions, weights, **parameters):
 
 def answer(completions, weights, job=None, **parameters):
     return told(completions, weights, **parameters).predict(job or submission()).predicted_walltime
-
-
-def features(attention, job):
-    """The features by name, an entry for each atom, and the values."""
-    found, values, context = attention.network_inputs(job)
-    by_name = dict(zip(FEATURES, found, strict=True))
-    return by_name, values, dict(zip(CONTEXT, context, strict=True))
-
-
-def test_values_that_weigh_alike_give_their_median_and_a_margin():
-    """Of 100, 200, 300 s and the hour 230 s is off by 3600 s in all, 130 by 3740, 330 by 3660."""
-    runs = [ended(10.0, 100.0), ended(20.0, 200.0), ended(30.0, 300.0)]
-    assert answer(runs, only(), price=0) == 230.0
 
 
 def test_the_score_of_a_feature_decides_whose_runtime_is_answered():
@@ -103,58 +90,10 @@ def test_runtimes_that_no_run_had_count_as_some_runs():
     assert attention.predict(submission()).predicted_walltime == 217.5
 
 
-def test_somebody_without_runs_is_told_by_the_network_alone():
-    runs = [ended(float(i), 900.0, user=f"u{i}", group="g") for i in range(20)]
-    alone, shared = only(run_of_another_user=50), only(kernel_share=0.9, run_of_another_user=50)
-    job = submission(group="g")
-    found = [told(runs, each).evidence(job)[:3] for each in (alone, shared)]
-    assert all(np.array_equal(*pair) for pair in zip(*found, strict=True))
-
-
-def test_a_run_of_another_request_counts_a_second_time_scaled():
-    """It used half of two hours, so half of the hour."""
-    runs = [ended(10.0, HOUR, request=2 * HOUR)]
-    assert answer(runs, only(scaled=50), price=0) == HOUR / 2 + 30
-
-
-def test_an_underestimate_costs_the_price_in_mean_runtimes():
-    """100 s in three of five, the hour in two: too short costs 2 x (3370 + price x 1500)."""
-    runs = [ended(10.0 * i, seconds) for i, seconds in enumerate([100.0, 100.0, 100.0, HOUR])]
-    assert answer(runs, only(), price=0) == 130.0
-    assert answer(runs, only(), price=3) == HOUR
-
-
-def test_a_new_user_is_told_by_the_runs_of_others():
-    runs = [ended(float(i), 900.0, user=f"u{i}", group="g") for i in range(20)]
-    attention = told(runs, only(run_of_another_user=50), price=0)
-    evidence = attention.evidence(submission(group="g"))
-    assert evidence.values @ evidence.weights == pytest.approx(900.0)
-    assert evidence.own == 0 < evidence.others
-    assert attention.predict(submission(group="g")).basis == COLD_START, "the cluster is young"
-    of_group, _, context = features(attention, submission(group="g"))
-    assert of_group["other user of the same group"].sum() >= 8
-    assert context["nothing is known of the user"] == 1
-
-
-def test_unknown_processors_are_one_as_in_the_other_methods():
-    seen, _, _ = features(told([ended(10.0, 60.0)], only()), submission())
-    assert seen["own like run"][0] == 1
-
-
 def test_digits_of_a_name_do_not_count_but_those_of_a_number_do():
     assert without_digits("step_12.sh") == without_digits("step_7.sh") == "step_#.sh"
     assert without_digits("4711") == "4711"
     assert without_digits(None) is None
-    seen, _, _ = features(
-        told([ended(10.0, 60.0, application="step_1")], only()), submission(application="step_2")
-    )
-    assert seen["same application"][0] == 1
-
-
-def test_a_project_stands_for_the_group():
-    runs = [ended(float(i), 60.0, user=f"u{i}", project="p", group=f"g{i}") for i in range(5)]
-    seen, _, _ = features(told(runs, only()), submission(project="p"))
-    assert seen["other user of the same group"][:5].all()
 
 
 fields = {
@@ -286,12 +225,6 @@ def test_before_any_run_there_is_no_distribution_and_the_request_is_answered():
     assert [len(each) for each in attention.evidence(submission())[:3]] == [0, 0, 0]
     assert attention.estimates(submission(), np.array([0.0, 9.0])).tolist() == [HOUR, HOUR]
     assert attention.predict(submission()).predicted_walltime == HOUR
-
-
-def test_runs_of_nobody_known_are_those_of_others_to_somebody_new():
-    runs = [ended(10.0, 900.0, user=None)]
-    evidence = told(runs, only(run_of_another_user=50)).evidence(submission())
-    assert evidence.values @ evidence.weights == pytest.approx(900.0)
 
 
 @pytest.mark.parametrize(("price", "expected"), [(1.74, 130.0), (1.82, HOUR)])

@@ -1,12 +1,15 @@
-"""What attention's network is shown of a job: every number by hand.
+"""What attention's network is shown of a job: by hand, and by the definition of its numbers.
 
 The numbers are part of what the weights mean: with others, those that are shipped say nothing.
 """
 
 from math import e, log, log1p
+from random import Random
 
 import numpy as np
 import pytest
+import reference_distributions as reference
+from msgspec.structs import replace
 from runs import HOUR, ended, taught
 
 from predictors.jobs import Submission
@@ -22,28 +25,16 @@ def submission(at=NOW, *, request=HOUR, user="ada", **known):
     return Submission(requested_walltime=request, submit_time=at, user=user, **known)
 
 
-def knowing(runs):
-    return taught(Attention(weights=NOTHING_LEARNED, history=1000), runs)
-
-
-def shown(runs, job=None):
-    """Values, features by name, and context by name."""
-    features, values, context = knowing(runs).network_inputs(job or submission())
-    named = dict(zip(FEATURES, features.tolist(), strict=True))
-    return values.tolist(), named, dict(zip(CONTEXT, context.tolist(), strict=True))
-
-
-def context_of(runs, job=None):
-    return shown(runs, job)[2]
-
-
-def feature_of(name, runs, job=None):
-    """One feature of the newest run."""
-    return shown(runs, job)[1][name][0]
-
-
 def about(**known):
     return {"requested_processors": 4, "application": "a", "queue": "q"} | known
+
+
+def shown(runs, job):
+    """Values, features by name, and context by name."""
+    predictor = taught(Attention(weights=NOTHING_LEARNED, history=1000), runs)
+    features, values, context = predictor.network_inputs(job)
+    named = dict(zip(FEATURES, features.tolist(), strict=True))
+    return values.tolist(), named, dict(zip(CONTEXT, context.tolist(), strict=True))
 
 
 def test_every_feature_of_the_runs_of_a_user():
@@ -117,97 +108,6 @@ def test_every_feature_of_the_runs_of_a_user():
         assert found[name] == pytest.approx(numbers, abs=1e-6), name
 
 
-def test_every_feature_that_differs_for_runs_of_others():
-    """The newest has bob's request, processors and application, and is no run of ada's."""
-    runs = [
-        ended(NOW - 2000.0, 100.0, user="eve", request=2 * HOUR, group="h", **about()),
-        ended(NOW - 10.0, 20.0, user="bob", group="g", **about()),
-    ]
-    values, found, context = shown(runs, submission(group="g", **about()))
-    assert values == [20, 100, 50, HOUR]
-    expected = {
-        "own run": [0, 0, 0, 0],
-        "other user of the same group": [1, 0, 0, 0],
-        "own like run": [0, 0, 0, 0],
-        "rank": [log(2) / 2, log(3) / 2, log(3) / 2, 0],
-        "rank if it is like the job": [log(2) / 2, 0, 0, 0],
-        "rank among like runs": [log(100) / 2, 0, 0, 0],
-        "the user's last run": [0, 0, 0, 0],
-        "own run, submitted within a minute": [0, 0, 0, 0],
-        "scaled": [0, 0, 1, 0],
-        "run of another user": [1, 1, 1, 0],
-        "the request": [0, 0, 0, 1],
-        "the request, and nothing is known of the user": [0, 0, 0, 1],
-        "the user's last like run": [0, 0, 0, 0],
-        # There is no like run of hers: what is compared is the first atom.
-        "difference of the value to that of the last like run": [0, log(5) / 2, log(2.5) / 2, 0],
-    }
-    for name, numbers in expected.items():
-        assert found[name] == pytest.approx(numbers, abs=1e-6), name
-    assert context["nothing is known of the user"] == 1
-    assert context["time since the user's last run ended"] == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "runtime", "past", "job", "expected"),
-    [
-        ("distance of the requests", 60.0, {"request": 100 * HOUR}, {}, 3),
-        ("difference of the requests", 60.0, {"request": 100 * HOUR}, {}, -3),
-        ("difference of the requests", 36.0, {"request": 36.0}, {}, 3),
-        ("distance of the processors", 60.0, {"requested_processors": 4096}, {}, 4),
-        ("distance of the processors", 60.0, {}, {"requested_processors": 4096}, 4),
-        ("distance of the memory", 60.0, {"requested_memory": 1.0}, {"requested_memory": 99.0}, 3),
-        ("distance of the memory", 60.0, {}, {"requested_memory": 99.0}, 0),
-        ("distance of the memory", 60.0, {"requested_memory": 99.0}, {}, 0),
-        ("same memory", 60.0, {}, {}, 0),
-        ("share of its request that it used", 0.0, {}, {}, 2),
-        ("share of the new request that the value is", 0.0, {}, {}, 3),
-        ("share of the new request that the value is", 0.0, {"request": 1.0}, {"request": 1.0}, 0),
-        ("share of the new request that the value is", 9e9, {}, {}, 0),
-        ("it used its whole request", 3564.0, {}, {}, 1),
-        ("it used its whole request", 3563.0, {}, {}, 0),
-        ("it took less than a minute", 60.0, {}, {}, 0),
-        ("it took less than a minute", 59.0, {}, {}, 1),
-        ("nearly the same request", 60.0, {"request": HOUR * e**0.1}, {}, 0),
-        ("nearly the same request", 60.0, {"request": HOUR * e**-0.1}, {}, 0),
-        ("nearly the same request", 60.0, {"request": HOUR * e**-0.0999}, {}, 1),
-        ("another application", 60.0, {"application": "a"}, {}, 0),
-        ("another application", 60.0, {}, {"application": "a"}, 0),
-        ("same application", 60.0, {}, {}, 0),
-        ("own like run", 60.0, {}, {}, 1),
-        ("own like run", 60.0, {"application": "a"}, {}, 0),
-        ("another queue", 60.0, {"queue": "q"}, {}, 0),
-        ("another queue", 60.0, {}, {"queue": "q"}, 0),
-        ("same queue", 60.0, {}, {}, 0),
-    ],
-)
-def test_features_to_their_ends(name, runtime, past, job, expected):
-    found = feature_of(name, [ended(NOW - 100.0, runtime, **past)], submission(**job))
-    assert found == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("name", ["application", "queue"])
-def test_the_second_name_that_was_ever_seen_is_known_as_well(name):
-    past = [ended(NOW - 200.0, 60.0, **{name: "x"}), ended(NOW - 100.0, 60.0, **{name: "y"})]
-    seen = shown(past, submission(**{name: "y"}))[1]
-    assert seen[f"same {name}"] == [1, 0, 0]
-    assert seen[f"another {name}"] == [0, 1, 0]
-
-
-@pytest.mark.parametrize(("seconds", "expected"), [(60.0, 0), (59.0, 1)])
-def test_a_run_that_was_submitted_within_a_minute(seconds, expected):
-    past = [ended(NOW - seconds + 10.0, 10.0)]
-    assert feature_of("own run, submitted within a minute", past) == expected
-
-
-@pytest.mark.parametrize(("last_like", "other", "expected"), [(1.0, HOUR, 3), (HOUR, 1.0, -3)])
-def test_a_value_far_from_the_last_like_run_is_far_and_no_more(last_like, other, expected):
-    runs = [ended(1e4, last_like), ended(5e4, other, application="b")]
-    found = shown(runs)[1]
-    assert found["difference of the value to that of the last like run"][0] == expected
-    assert found["distance of the value to that of the last like run"][0] == 3
-
-
 def test_context_of_a_user_by_hand():
     """Of her four runs two use all of their request, one uses a twentieth, and one less."""
     known = {"requested_processors": 8}
@@ -218,7 +118,7 @@ def test_context_of_a_user_by_hand():
         ended(40_000.0, 99.0, request=2000.0, **known),
         ended(50_000.0, 3000.0, request=1000.0, user="bob", **known),
     ]
-    found = context_of(runs, submission(47_200.0, request=2000.0, **known))
+    _, _, found = shown(runs, submission(47_200.0, request=2000.0, **known))
     mean = (1000 + 950 + 100 + 99) / 4
     runtimes = [log(100 / 99), log(9.5), log(100 / 95)]
     usages = [log(100 / 99), log(19), log(100 / 95)]
@@ -251,127 +151,6 @@ def test_context_of_a_user_by_hand():
         assert found[name] == pytest.approx(number, abs=1e-5), name
 
 
-def numbered(runs, job=None):
-    """The context by place."""
-    return knowing(runs).network_inputs(job or submission())[2].tolist()
-
-
-def test_usage_on_the_cluster_is_that_of_all_users():
-    """Bob's run took twice its request; one of eve's used a twentieth, and two less."""
-    runs = [ended(1000.0, 200.0, request=100.0, user="bob")]
-    runs += [ended(2000.0 + at, 5.0 - at, request=100.0, user="eve") for at in range(3)]
-    found = numbered(runs)
-    assert found[16:19] == pytest.approx([(1 + 0.05 + 0.04 + 0.03) / 4, 1 / 4, 2 / 4])
-    assert numbered([])[16:19] == [0, 0, 0]
-
-
-def test_habits_are_those_of_the_last_runs():
-    """The newest uses a hundredth of its request, the one before it two hundredths, and so on."""
-    runs = [ended(1000.0 * at, 100.0 - at, request=100.0) for at in range(100)]
-    found = numbered(runs)
-    assert found[5] == pytest.approx(sum(range(1, 25)) / 24 / 100)
-    assert found[16] == pytest.approx(sum(range(1, 65)) / 64 / 100)
-    assert found[7] == pytest.approx(4 / 24)
-    assert found[18] == pytest.approx(4 / 64)
-    assert (found[6], found[17]) == (0, 0)
-
-
-def test_changes_are_known_from_the_second_run_on():
-    one, two = ended(1e4, 100.0), ended(2e4, 300.0)
-    name = "change of the user's runtimes from run to run"
-    assert context_of([one])[name] == 0
-    assert context_of([one, two])[name] == pytest.approx(log(3))
-    assert context_of([one])["there are two like runs"] == 0
-    assert context_of([one, two])["there are two like runs"] == 1
-
-
-def test_changes_where_the_request_changed_are_means():
-    """Runtimes are twice and three times as long, usages four times as large and half as large."""
-    runs = [
-        ended(1e4, 10.0, request=1000.0),
-        ended(2e4, 20.0, request=500.0),
-        ended(3e4, 20.0, request=500.0),
-        ended(4e4, 60.0, request=3000.0),
-    ]
-    found = context_of(runs)
-    changed = "share of the runs whose request is another one than the next one's"
-    assert found[changed] == pytest.approx(2 / 3)
-    of_runtimes, of_usages = (log(2) + log(3)) / 2, (log(4) + log(2)) / 2
-    name = "change of {} where the request changed"
-    assert found[name.format("runtimes")] == pytest.approx(of_runtimes)
-    assert found[name.format("usages")] == pytest.approx(of_usages)
-
-
-def test_no_change_is_more_than_three():
-    """From a second to an hour it is log 3600, more than 8."""
-    found = context_of([ended(1e4, 1.0), ended(2e4, HOUR), ended(3e4, HOUR)])
-    for name in (
-        "change of the user's runtimes from run to run",
-        "change of the user's usages",
-        "change of runtimes from like run to like run",
-    ):
-        assert found[name] == pytest.approx(1.5), name
-
-
-@pytest.mark.parametrize(
-    ("runtime", "asked", "expected"), [(2000.0, 2000.0, 2), (100.0, 2000.0, -2)]
-)
-def test_runtimes_and_usages_differ_by_two_at_most(runtime, asked, expected):
-    """All of the request was used in both runs, or the runtime stayed the same: log 20 is 3."""
-    found = context_of([ended(1e4, 100.0, request=100.0), ended(2e4, runtime, request=asked)])
-    assert found["how much more runtimes change there than usages do"] == expected
-
-
-def test_a_run_takes_a_second_at_least_and_its_request_at_most_where_like_runs_are_compared():
-    """None, a second, ten seconds, and twice the request of 20 s."""
-    runs = [ended(1e4 * (at + 1), took, request=20.0) for at, took in enumerate((0.0, 1.0, 10, 40))]
-    found = context_of(runs, submission(request=20.0))
-    change = (0 + log(10) + log(2)) / 3
-    assert found["change of runtimes from like run to like run"] == pytest.approx(change)
-    assert found["change of the user's runtimes from run to run"] == pytest.approx(change)
-    assert found["mean usage of the user"] == pytest.approx((0.05 + 0.05 + 0.5 + 1) / 4)
-
-
-def test_the_twelve_last_like_runs_are_compared():
-    """Each takes twice as long as the one before, but the first of the twelve."""
-    seconds = [1.0, 1.0, 1.0, *(2.0**at for at in range(11))]
-    runs = [ended(1e4 * (at + 1), took) for at, took in enumerate(seconds)]
-    found = context_of(runs, submission(2e5))
-    assert found["change of runtimes from like run to like run"] == pytest.approx(10 * log(2) / 11)
-    assert found["own like runs"] == pytest.approx(log(15) / 2)
-
-
-@pytest.mark.parametrize(
-    ("runtime", "asked", "expected"),
-    [(1.0, HOUR, 3), (HOUR, 1.0, -3), (0.0, 60.0, log(60) / 2)],
-)
-def test_a_request_in_mean_runtimes_to_its_ends(runtime, asked, expected):
-    found = context_of([ended(1e4, runtime)], submission(request=asked))
-    assert found["request in mean runtimes of the cluster"] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(("processors", "expected"), [(None, 0), (1, 0), (10**8, 4)])
-def test_processors_to_their_ends(processors, expected):
-    job = submission(requested_processors=processors)
-    assert context_of([ended(1e4, 60.0)], job)["processors"] == expected
-
-
-def test_the_time_since_the_last_run_to_its_ends():
-    name = "time since the user's last run ended"
-    assert context_of([ended(NOW, 60.0)])[name] == 0
-    assert context_of([ended(1.0, 1.0)], submission(1e9))[name] == 3
-    assert context_of([ended(1e4, 60.0), ended(NOW - HOUR, 60.0)])[name] == pytest.approx(
-        log(2) / 3
-    )
-
-
-def test_the_request_of_the_last_run_is_another_one():
-    name = "same request as the user's last run"
-    runs = [ended(1e4, 60.0), ended(2e4, 60.0, request=60.0)]
-    assert context_of(runs)[name] == 0
-    assert context_of(runs, submission(request=60.0))[name] == 1
-
-
 def test_the_shipped_weights_were_learned_with_these_numbers_of_runs():
     """With others the network sees another picture of a user, and has to be learned anew."""
     support, context = attention_support, attention_features
@@ -382,107 +161,74 @@ def test_the_shipped_weights_were_learned_with_these_numbers_of_runs():
     assert (context.HABIT, context.CLUSTER, attention_decision.KERNEL_RUNS) == (24, 64, 128)
 
 
-def rows_of(runs, job=None):
-    """The runs that are atoms, by how many are newer, in the order of atoms."""
-    rows = knowing(runs).evidence(job or submission()).rows
-    newest = len(runs) - 1
-    return sorted({newest - row for row in rows.tolist() if row >= 0})
+SECONDS = (0.0, 0.5, 1.0, 10.0, 10 * e**0.049, 10 * e**0.051, 10 * e**0.399, 10 * e**0.401, 59, 60)
+SHARES = (0.0499, 0.05, 0.3, 0.9499, 0.95, 0.9899, 0.99, 1.0, 2.0)
+REQUESTS = (1.0, 20.0, 60.0, HOUR, HOUR * e**0.0999, HOUR * e**0.1001, 2 * HOUR, 1e6)
+KNOWN = {
+    "project": ("p", None, None),
+    "group": ("g", "h", None),
+    "queue": ("q", "r", None),
+    "application": ("a_1", "a_2", "b", None),
+    "requested_processors": (1, 4, 4096, 10**8, None),
+    "requested_memory": (1.0, 2.0, 99.0, None),
+}
 
 
-@pytest.mark.parametrize(("place", "expected"), [(191, [191]), (192, [])])
-def test_192_runs_of_a_user_are_looked_at(place, expected):
-    """All but one are of another application."""
-    runs = [ended(10.0 * at, 5.0, application="ab"[at == 299 - place]) for at in range(300)]
-    job = submission(application="b")
-    assert [row for row in rows_of(runs, job) if row >= 40] == expected
-    assert context_of(runs, job)["own runs"] == pytest.approx(log(193) / 3)
+def history(random):
+    """Runs, one of which or many are alike, of users of whom one or many go on with theirs."""
+    usual = {name: random.choice(some) for name, some in KNOWN.items()}
+    usual["request"] = random.choice(REQUESTS)
+    alike, again, own = random.choice((0, 0.5, 0.97)), random.choice((0, 0.95)), random.random()
+    user, end, runs = "bob", 0.0, []
+    for _ in range(random.choice((0, 1, 2, 3, 17, 60, 450))):
+        known = {name: random.choice(some) for name, some in KNOWN.items()}
+        known["request"] = random.choice(REQUESTS)
+        known |= {name: usual[name] for name in usual if random.random() < alike}
+        if random.random() >= again:
+            others = f"u{random.randrange(99)}", "eve", None
+            user = "ada" if random.random() < own**2 else random.choice(others)
+        end += random.choice((0.0, 1.0, 10.0, 10.0, 5000.0))
+        used = random.choice(SHARES) * known["request"]
+        took = random.choice((used, random.choice(SECONDS)))
+        runs.append(ended(end, took, waited=random.choice((0.0, 1e6)), user=user, **known))
+    return runs
 
 
-def test_older_runs_are_atoms_if_they_are_like_the_job_or_of_its_application():
-    """Behind 40 runs of another application: twelve of the like ones, eight of the others."""
-    runs = [ended(1000.0 + 10 * at, 5.0, application="b") for at in range(40)]
-    like = [ended(500.0 + 10 * at, 5.0, application="a") for at in range(15)]
-    same = [ended(10.0 * at, 5.0, application="a", request=60.0) for at in range(10)]
-    job = submission(application="a")
-    assert rows_of([*same, *like, *runs], job) == [*range(52), *range(55, 63)]
-    # Whose application nobody knows is no other run's.
-    unknown = [ended(10.0 * at, 5.0, request=60.0) for at in range(60)]
-    assert rows_of(unknown) == list(range(40))
+def job_after(random, runs):
+    """A job of ada's; it may be submitted before the last runs end, and be like one of them."""
+    last = random.choice(runs[-3:]) if runs else ended(NOW, 1.0)
+    at = last.end_time + random.choice((0.0, 0.0, 30.0, 1e9))
+    if random.random() < 0.7:
+        return replace(last.submission, submit_time=at, user="ada")
+    known = {name: random.choice(some) for name, some in KNOWN.items()}
+    return submission(at, request=random.choice(REQUESTS), **known)
 
 
-def test_24_runs_with_another_request_are_atoms_twice():
-    runs = [ended(1000.0 * at, 60.0, request=7200.0) for at in range(30)]
-    values, found, _ = shown(runs)
-    assert sum(found["scaled"]) == 24
-    assert values == [60.0] * 30 + [30.0] * 24 + [HOUR]
+@pytest.mark.parametrize("seed", range(20))
+def test_numbers_are_what_their_definition_says(seed):
+    random = Random(seed)
+    for _ in range(20):
+        runs = history(random)
+        check_numbers(runs, job_after(random, runs))
 
 
-def of_others(count, *, end=NOW, **known):
-    """Runs of as many users, a second after each other."""
-    return [ended(end - count + at, 0.5, user=f"u{at}", **known) for at in range(count)]
-
-
-@pytest.mark.parametrize(("own", "others"), [(15, 10), (16, 0)])
-def test_somebody_with_fewer_than_16_runs_is_told_by_others(own, others):
-    runs = of_others(30, request=60.0) + [ended(NOW, 1.0) for _ in range(own)]
-    found = shown(runs)[1]
-    assert sum(found["run of another user"]) == 2 * others
-    assert sum(found["own run"]) == own
-
-
-def test_runs_of_others_that_are_atoms():
-    """The last ten; behind them six with the request, and eight of the group.
-
-    Those with the request count among the ten, too, as do those of the group.
-    """
-    assert rows_of(of_others(300, request=60.0)) == list(range(10))
-    strangers, with_request = of_others(30, request=60.0), of_others(30, end=5e4)
-    assert rows_of([*with_request, *strangers]) == [*range(10), *range(30, 36)]
-    assert rows_of(with_request) == list(range(10))
-    job, grouped = submission(group="g"), of_others(30, end=5e4, request=60.0, group="g")
-    assert rows_of([*grouped, *strangers], job) == [*range(10), *range(30, 38)]
-    assert rows_of(grouped, job) == list(range(10))
-    assert rows_of([*grouped, *strangers]) == list(range(10))
-
-
-def test_of_a_burst_of_one_user_the_last_run_tells():
-    """All but the first of those that follow each other are left out, unless of the group."""
-    bursts = [ended(10.0 * at, 5.0, user=f"u{at // 10}", request=60.0) for at in range(50)]
-    assert rows_of(bursts) == [0, 10, 20, 30, 40]
-    grouped = [ended(10.0 * at, 5.0, user="bob", request=60.0, group="g") for at in range(20)]
-    assert rows_of(grouped, submission(group="g")) == list(range(8))
-
-
-@pytest.mark.parametrize(("place", "expected"), [(255, [0, 255]), (256, [0])])
-def test_256_runs_of_others_are_looked_at(place, expected):
-    """All but one are of one user."""
-    runs = [ended(10.0 * at, 5.0, user="bob", request=60.0) for at in range(299 - place)]
-    runs += [ended(3000.0, 5.0, user="eve", request=60.0)]
-    runs += [ended(4000.0 + at, 0.5, user="bob", request=60.0) for at in range(place)]
-    assert rows_of(runs) == expected
-
-
-def test_what_ended_after_the_submission_is_not_seen():
-    runs = [ended(1e4, 60.0), ended(2e4, 120.0), ended(3e4, 180.0), ended(4e4, 240.0, user="bob")]
-    assert shown(runs, submission(2e4))[0] == [120.0, 60.0, HOUR]
-    assert shown(runs, submission(9999.0))[0] == [HOUR]
-    assert context_of(runs, submission(9999.0))["nothing is known of the user"] == 1
-
-
-def test_values_are_near_by_their_quotients():
-    """Within e^0.05 and e^0.4 of each other, and not at them."""
-    for ratio, close, wide in (
-        (e**0.049, 2, 2),
-        (e**0.051, 1, 2),
-        (e**0.399, 1, 2),
-        (e**0.401, 1, 1),
-    ):
-        found = shown([ended(1e4, 10.0), ended(2e4, 10.0 * ratio)])[1]
-        assert found["share of the atoms within 5%"][0] == pytest.approx(close / 3)
-        assert found["share of the atoms within 40%"][0] == pytest.approx(wide / 3)
-
-
-def test_a_user_of_whom_nothing_is_known_has_no_habits():
-    found = np.array(numbered([ended(1e4, 60.0, user="bob")]))
-    assert found[5:16].tolist() == [0] * 11
-    assert found[19:].tolist() == [1, 0, 0]
+def check_numbers(runs, job):
+    before = [run for run in runs if run.end_time <= job.submit_time][::-1]
+    mean = np.mean([int(run.runtime) for run in before]) if before else 0.0
+    known = [reference.Run.of(run.submission, run.end_time, run.runtime) for run in before]
+    known, asked = (
+        [reference.recognised(run) for run in known],
+        reference.recognised(reference.Run.of(job)),
+    )
+    points, own, _ = reference.support(known, asked)
+    values, features, context = shown(runs, job)
+    about = reference.context(known, own, points, asked, mean)
+    assert context == pytest.approx(dict(zip(CONTEXT, about, strict=True)), rel=1e-4, abs=1e-5)
+    if not points:
+        assert values == [job.requested_walltime]
+        return
+    expected = [*(reference.value(point, asked) for point in points), job.requested_walltime]
+    assert values == pytest.approx(expected)
+    by_name = zip(FEATURES, reference.features(points, expected, asked), strict=True)
+    for name, numbers in by_name:
+        assert features[name] == pytest.approx(numbers, rel=1e-4, abs=1e-5), name

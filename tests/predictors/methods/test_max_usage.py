@@ -1,4 +1,3 @@
-import pytest
 from runs import ended, submission
 
 from predictors.memory.user_runs import LATEST_RUNS, SLACK
@@ -13,14 +12,6 @@ def test_the_request_is_scaled_by_the_largest_usage_of_the_last_five_jobs():
     prediction = predictor.predict(submission(at=7 * 3600, request=7200))
     assert prediction.predicted_walltime == 7200 * 0.5
     assert (prediction.basis.jobs, prediction.basis.reason) == (5, "history")
-
-
-def test_fewer_jobs_than_the_window_are_enough():
-    predictor = MaxUsage()
-    predictor.observe(ended(end=100, runtime=36))
-    prediction = predictor.predict(submission(at=100))
-    assert prediction.predicted_walltime == pytest.approx(36)
-    assert prediction.basis.jobs == 1
 
 
 def test_recent_means_ended_last_whatever_the_order_of_the_log():
@@ -48,13 +39,6 @@ def test_a_job_that_overran_its_request_counts_as_using_all_of_it():
     predictor = MaxUsage()
     predictor.observe(ended(end=100, runtime=9000))
     assert predictor.predict(submission(at=200, request=50)).predicted_walltime == 50
-
-
-def test_a_job_that_used_nothing_predicts_a_second():
-    predictor = MaxUsage()
-    predictor.observe(ended(end=100, runtime=0))
-    assert predictor.predict(submission(at=200)).predicted_walltime == 1
-    assert predictor.predict(submission(at=200, request=0.5)).predicted_walltime == 0.5
 
 
 def test_memory_is_bounded():

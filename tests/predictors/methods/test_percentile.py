@@ -94,16 +94,6 @@ def test_jobs_are_similar_if_they_share_every_part_of_the_key(key, like):
         assert jobs == (0 if part in like else 1)
 
 
-@pytest.mark.parametrize("key", ["user", "project", "double", "user+walltime", "triple"])
-def test_a_job_that_lacks_the_first_part_of_the_key_matches_none(key):
-    predictor = Percentile(key=key, min_jobs=1)
-    predictor.observe(ended(end=10, runtime=1800, user=None, project=None))
-    prediction = predictor.predict(submission(at=20, user=None, project=None))
-    assert prediction.predicted_walltime == 3600
-    assert prediction.basis.reason == "cold-start"
-    assert not predictor._groups
-
-
 @pytest.mark.parametrize("key", ["user+project", "user+project+walltime"])
 def test_jobs_of_one_user_without_a_project_are_alike_and_unlike_those_with_one(key):
     predictor = Percentile(key=key, min_jobs=1)
