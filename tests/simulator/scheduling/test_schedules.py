@@ -11,7 +11,6 @@ from reference_pinning import PinnedReference
 from reference_scheduler import Reference
 from workloads import Given, jobs_of, log_of, schedule_of, workload_of
 
-from predictors.accuracy_groups import aged_priority
 from simulator.engine.policies import POLICIES
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
@@ -113,24 +112,6 @@ def test_with_a_predictor_and_corrections_in_the_loop_as_well(log, rules):
 every_policy = pytest.mark.parametrize("policy", POLICIES)
 
 
-@every_policy
-@examples(60)
-@given(log=logs(), events=st.sampled_from(list(EVENT_ORDERS)))
-def test_no_schedule_holds_more_processors_than_there_are(policy, log, events):
-    schedule = schedule_of(log, MACHINE, policy=policy, events=events)
-    assert (schedule.wait >= 0).all()
-    for moment in schedule.start:
-        runs = (schedule.start <= moment) & (moment < schedule.end)
-        assert schedule.workload.processors[runs].sum() <= MACHINE
-
-
-@examples(150)
-@given(log=logs(), compression=st.sampled_from(["start-order", "keep"]))
-def test_conservative_keeps_its_promises_when_nobody_outlives_an_estimate(log, compression):
-    schedule = schedule_of(log, MACHINE, policy="conservative", compression=compression)
-    assert (schedule.start <= schedule.promise).all()
-
-
 @examples(100)
 @given(log=logs(), compression=st.sampled_from(list(COMPRESSIONS)))
 def test_conservative_keeps_its_promises_to_the_second_when_estimates_are_exact(log, compression):
@@ -141,25 +122,6 @@ def test_conservative_keeps_its_promises_to_the_second_when_estimates_are_exact(
         Estimates.named("exact"),
     )
     assert (schedule.start == schedule.promise).all()
-
-
-@examples(100)
-@given(log=logs(), data=st.data())
-def test_without_pinning_starts_are_those_of_fcfs_whatever_the_estimates(log, data):
-    workload = workload_of(log, MACHINE)
-    estimates = np.array(
-        [data.draw(st.integers(1, int(request))) for request in workload.request], dtype=np.int64
-    )
-    pinned = simulate(workload, Semantics(policy="fcfs-pinned"), Given(estimates))
-    plain = simulate(workload, Semantics(policy="fcfs"), Given(estimates))
-    assert pinned.start.tolist() == plain.start.tolist()
-
-
-@examples(100)
-@given(log=logs(), pinning=st.integers(0, 100), pinned=st.sampled_from(list(PINNED)))
-def test_pinning_keeps_the_order_of_submission(log, pinning, pinned):
-    schedule = schedule_of(log, MACHINE, policy="fcfs-pinned", pinning=pinning, pinned=pinned)
-    assert (np.diff(schedule.start) >= 0).all()
 
 
 pinned = st.builds(
@@ -209,36 +171,6 @@ def test_nodes_of_one_core_are_a_pool_of_processors(policy, log):
 def test_nobody_passes_the_head_without_backfilling_in_any_order(log, order):
     schedule = schedule_of(log, MACHINE, policy="fcfs", order=order)
     assert not schedule.backfilled.any()
-
-
-def served_first(order, schedule, job, now):
-    """What the queue is sorted by, least first: by requests, and by job number in the end."""
-    wait = now - int(schedule.workload.submit[job])
-    request = int(schedule.workload.request[job])
-    priority = float(schedule.priority[job])
-    match order:
-        case "sjf":
-            return request, job
-        case "sjf-aging":
-            return int(schedule.workload.submit[job]) + min(4 * request, 86400), job
-        case "wfp":
-            return -((wait / request) ** 3) * int(schedule.workload.processors[job]), job
-        case "psp":
-            return -priority, job
-        case "psp-aging":
-            return -aged_priority(priority, wait, request), job
-    return 0, job
-
-
-@examples(150)
-@given(log=logs(), order=st.sampled_from(list(ORDERS)))
-def test_priorities_are_respected_where_nobody_may_pass(log, order):
-    schedule = schedule_of(log, MACHINE, policy="fcfs", order=order)
-    submit, start = schedule.workload.submit, schedule.start
-    for job, now in enumerate(start.tolist()):
-        for other in np.flatnonzero((submit <= now) & (start > now)).tolist():
-            first = served_first(order, schedule, job, now)
-            assert first < served_first(order, schedule, other, now)
 
 
 @examples(40)

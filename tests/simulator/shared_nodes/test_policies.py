@@ -70,14 +70,6 @@ def test_basic_lets_no_jobs_share_a_node():
     assert chosen("normal", [job("b", tasks=2)], cluster) == ("b", (0, 1))
 
 
-def test_a_node_takes_four_parallel_tasks_besides_local_ones_however_little_they_want():
-    runs = [RunningJob(job=job(f"{n}", share=0.1), nodes=(0,)) for n in range(3)]
-    cluster = Cluster(nodes(1, local=[0]), runs)
-    run = SHARED_POLICIES["normal"].next_start([job("fourth", share=0.1)], cluster)
-    cluster.start(run)
-    assert SHARED_POLICIES["normal"].next_start([job("fifth", share=0.1)], cluster) is None
-
-
 @pytest.mark.parametrize(("there", "fits"), [(0.5, True), (0.51, False)])
 @pytest.mark.parametrize("policy", ["normal", "uniform", "normal-backfilling"])
 def test_a_task_is_taken_only_within_the_limit_of_what_is_wanted(policy, there, fits):
@@ -123,17 +115,6 @@ def test_a_task_is_taken_only_where_its_memory_is_left():
     assert chosen("normal", [job("a", tasks=2, share=0.1, memory=332)], cluster) == ("a", (0, 1))
     assert chosen("normal", [job("a", tasks=2, share=0.1, memory=333)], cluster) is None
     assert chosen("normal", [job("a", tasks=1, share=0.1, memory=333)], cluster) == ("a", (1,))
-
-
-def test_of_nodes_of_which_the_same_is_wanted_the_lower_number_is_taken():
-    """Alone both jobs want 0.9 of a CPU, however long they run: no sum of times may tell."""
-    for first, second in [(8.0, 9.0), (9.0, 8.0), (7.0, 7.0)]:
-        runs = [
-            RunningJob(job=job("a", seconds=first, share=0.9), nodes=(0,)),
-            RunningJob(job=job("b", seconds=second, share=0.9), nodes=(1,)),
-        ]
-        cluster = Cluster(nodes(2), runs)
-        assert normal(job("new", share=0.1), cluster.nodes, cluster) == (0,)
 
 
 @given(order=st.permutations([0.1, 0.2, 0.3, 0.7]), other=st.permutations([0.1, 0.2, 0.3, 0.7]))
