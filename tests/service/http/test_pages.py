@@ -228,19 +228,6 @@ def test_an_older_browser_names_the_page_of_a_form_in_its_origin(closed):
     assert answer.status_code == 303
 
 
-def test_a_user_sees_their_own_jobs_and_nobody_else_s(closed):
-    service, texts = closed
-    service.token = service.issue("all", "admin")
-    service.complete(run_of(1, user="ada"), run_of(2, user="brenda"))
-    service.token = None
-    log_in(service, texts["self"])
-    assert "My jobs" in service.get("/users").text
-    assert "brenda" not in service.get("/users").text
-    asked = service.get("/user", name="brenda").text
-    assert "brenda" not in asked
-    assert asked == service.get("/user", name="ada").text
-
-
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}</script><script>alert(2)</script>"
 
 
@@ -314,15 +301,6 @@ def test_a_page_that_cannot_be_made_is_a_sentence_and_the_api_answers_on(service
     assert answer.text.startswith("<!doctype html>")
     assert "The page could not be made within 30 s." in answer.text
     assert service.predict()["method"] == METHOD
-
-
-def test_the_job_of_somebody_else_is_unknown(closed):
-    service, texts = closed
-    store_queue(service, "1001", user="brenda")
-    service.wait_until(lambda: service.worker.queues.of("default"))
-    log_in(service, texts["self"])
-    assert service.get("/job", id="1001").status_code == 404
-    assert "1001" not in service.get("/queue").text
 
 
 @pytest.mark.parametrize("path", ["/", "/accuracy", "/job", "/user", "/what-if"])
