@@ -10,19 +10,14 @@ import numpy as np
 import pytest
 import reference_distributions as reference
 from msgspec.structs import replace
-from runs import HOUR, ended, taught
+from runs import HOUR, ended, submission, taught
 
-from predictors.jobs import Submission
 from predictors.methods import attention_decision, attention_features, attention_support
 from predictors.methods.attention import Attention
 from predictors.methods.attention_features import CONTEXT, FEATURES
 from predictors.methods.attention_network import NOTHING_LEARNED
 
 NOW = 100_000.0
-
-
-def submission(at=NOW, *, request=HOUR, user="ada", **known):
-    return Submission(requested_walltime=request, submit_time=at, user=user, **known)
 
 
 def about(**known):
@@ -45,7 +40,7 @@ def test_every_feature_of_the_runs_of_a_user():
         ended(99_000.0, 2700.0, request=3700.0, **about(application="b", queue=None)),
         ended(99_970.0, 20.0, requested_memory=200.0, **about()),
     ]
-    values, found, _ = shown(runs, submission(requested_memory=200.0, **about()))
+    values, found, _ = shown(runs, submission(NOW, requested_memory=200.0, **about()))
     scaled = 2700 * 3600 / 3700
     assert values == pytest.approx([20, 2700, 3600, 10, scaled, 3600, 3600])
     no = [0] * 7

@@ -32,8 +32,7 @@ OWN = {"sec-fetch-site": "same-origin"}
 @pytest.fixture
 def closed(service):
     """A service that asks for tokens, and the texts of some."""
-    texts = {scope: service.issue("page", scope) for scope in ("read", "ingest")}
-    return service, {**texts, "self": service.issue("ada", "self", user="ada")}
+    return service, {scope: service.issue("page", scope) for scope in ("read", "ingest")}
 
 
 def log_in(service, text, to="/", headers=OWN):
