@@ -44,15 +44,15 @@ def test_every_page_can_be_reached_from_the_index():
 
 def test_the_first_page_shows_the_waits_that_backtest_printed():
     row = re.compile(
-        r"^\| \[.+?\]\((results/backtest/.+?\.txt)\), ([\d,]+) \| (.+?) \| (.+?)% "
+        r"^\| \[.+?\]\((results/backtest/.+?\.txt)\) \| (.+?) \| (.+?)% "
         r"\| (.+?) \| (.+?)% \| (.+?) \|$",
         re.MULTILINE,
     )
     rows = row.findall((ROOT / "README.md").read_text("utf-8"))
     assert len(rows) == len([*(ROOT / "results" / "backtest").glob("*.txt")])
-    for file, jobs, today, by_request, predicted, change, verdict in rows:
+    for file, today, by_request, predicted, change, verdict in rows:
         printed = (ROOT / file).read_text("utf-8")
-        assert f"--limit {jobs.replace(',', '')} " in printed.splitlines()[0]
+        assert "--limit 10000 " in printed.splitlines()[0], "the table is of the first 10,000 jobs"
         assert printed.splitlines()[1].lower().startswith(verdict)
         assert re.search(rf"^requested +{today} ", printed, re.MULTILINE), file
         printed_change, printed_by_request = (
@@ -60,6 +60,17 @@ def test_the_first_page_shows_the_waits_that_backtest_printed():
         )
         assert re.search(rf"^by-request .+ {printed_by_request}% ", printed, re.MULTILINE), file
         assert re.search(rf"^auto \* +{predicted} +{printed_change}% ", printed, re.MULTILINE), file
+
+
+def test_the_first_page_shows_what_the_ladder_found():
+    page = (ROOT / "README.md").read_text("utf-8").replace("\N{MINUS SIGN}", "-")
+    kept = (ROOT / "results" / "ladder.txt").read_text("utf-8")
+    row = r"^(PBS|Slurm), the last[^\d]* \d +(\S+%) +(\S+%) +(\S+%) +(\S+%) +(\S+)"
+    found = re.findall(row, kept, re.MULTILINE)
+    assert len(found) == 3
+    for twin, wait, slowdown, by_request, slowdown_by_request, longest in found:
+        cells = twin, by_request, wait, slowdown_by_request, slowdown, f"{longest} times"
+        assert f"| {' | '.join(cells)} |" in page
 
 
 def sources() -> str:
