@@ -5,8 +5,6 @@ import ctypes
 import os
 import pwd
 import re
-import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from fast_clock import FastClock, compile_into, open_reports, read_reports
+from guard import Guard
 from played_conf import PlayedConf
 
 START = 1_800_000_000.0
@@ -145,6 +144,7 @@ class FastCluster:
         for part in ("state", "spool", "etc", "out", *(f"spool/{name}" for name in self._nodes)):
             (self.directory / part).mkdir()
         self.clock = FastClock(self.directory / "clock", START)
+        self._guard = Guard(self.clock.file)
         self._pipe = open_reports(self.clock)
         self._conf = self.directory / "etc/slurm.conf"
         self.records = SlurmRecords(self.directory)
@@ -279,19 +279,8 @@ class FastCluster:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
-        self._kill_jobs()
         os.close(self._pipe)
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def _kill_jobs(self) -> None:
-        """End what this cluster, and no other, has left behind."""
-        # slurmstepd writes its title over its environment, but it maps the clock.
-        mark = f"{self.directory.name}/{self.clock.file.name}".encode()
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                is_of_play = mark in (process / "maps").read_bytes()
-                if is_of_play and int(process.name) != os.getpid():
-                    os.kill(int(process.name), signal.SIGKILL)
+        self._guard.close()
 
 
 def free_ports(wanted: int) -> list[int]:

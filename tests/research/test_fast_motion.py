@@ -2,15 +2,21 @@
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
+import guard
 import numpy as np
 import pytest
 from fast_clock import AHEAD, CRAWL, FastClock, compile_into
 from fast_cluster import SlurmRecords
+from guard import Guard
+from patience import eventually
 from played_conf import SiteConfError, plain_conf, read_conf
 from player import Player, PlayJob, Speeds, TooFastError, Watch
 from recorded_plays import (
@@ -26,6 +32,8 @@ from slurm_play import LogJob, play_job
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition, SlurmRules
 
 START = 1_800_000_000
+
+FAST_MOTION = Path(guard.__file__).parent
 
 WAITS = r"""
 #include <pthread.h>
@@ -151,6 +159,74 @@ def test_a_machine_that_does_not_keep_up_is_refused(clock):
     player._began -= 1000
     with pytest.raises(TooFastError, match="not over"):
         player._check()
+
+
+DAEMON = """
+import mmap, os, sys, time
+with open(sys.argv[1], "rb") as file:
+    clock = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+if os.fork() == 0:
+    os.setsid()
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+"""Two processes that live by a clock, each of which says its number."""
+
+PLAYER = f"""
+import subprocess, sys, time
+from pathlib import Path
+from fast_clock import FastClock
+from guard import Guard
+clock = FastClock(Path(sys.argv[1]), 0)
+guard = Guard(clock.file)
+subprocess.Popen([sys.executable, "-c", {DAEMON!r}, clock.file], start_new_session=True)
+time.sleep(600)
+"""
+
+
+def is_running(process):
+    """Whether a process has not ended; one that nobody has waited for has."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_what_a_play_has_started_ends_with_a_player_that_is_killed(tmp_path):
+    directory = tmp_path / "play"
+    directory.mkdir()
+    beside = subprocess.Popen([sys.executable, "-c", DAEMON, __file__], stdout=subprocess.PIPE)
+    player = subprocess.Popen(
+        [sys.executable, "-c", PLAYER, directory / "clock"], text=True, stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(FAST_MOTION)}, start_new_session=True,
+    )  # fmt: skip
+    daemons = [int(player.stdout.readline()) for _ in range(2)]
+    others = [int(beside.stdout.readline()) for _ in range(2)]
+    assert all(map(is_running, (*daemons, *others)))
+    player.send_signal(signal.SIGKILL)
+    eventually(lambda: not any(map(is_running, daemons)) and not directory.exists())
+    assert all(map(is_running, others))
+    for process in others:
+        os.kill(process, signal.SIGKILL)
+    for process in (player, beside):
+        process.wait()
+        process.stdout.close()
+
+
+def test_what_is_left_of_a_play_ends_before_the_player_goes_on(tmp_path):
+    directory = tmp_path / "play"
+    directory.mkdir()
+    with FastClock(directory / "clock", START) as clock:
+        guarding = Guard(clock.file)
+        daemon = subprocess.Popen(
+            [sys.executable, "-c", DAEMON, clock.file], stdout=subprocess.PIPE
+        )
+        daemons = [int(daemon.stdout.readline()) for _ in range(2)]
+        guarding.close()  # this process lives by the clock, too, and is spared
+        assert not any(map(is_running, daemons))
+        assert not directory.exists()
+    daemon.wait()
+    daemon.stdout.close()
 
 
 SITE = """\

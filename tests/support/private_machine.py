@@ -134,7 +134,9 @@ class PrivateMachine:
             lines.append(f'mkdir -p {path} /etc/walltimed && mount --bind "$1/{name}" {path}')
         lines.append(f"mv {SHARE}/pbs/pbs-hook.json /etc/walltimed")  # as the package has it
         lines += [self._mounts, 'exec "$2" -c "$3" "$1/up"']
-        command = ["unshare", "--mount", "--uts", "--net", "--pid", "--fork", "--mount-proc"]
+        # It ends with the process that started it, even if that is killed.
+        command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--kill-child"]
+        command += ["--mount", "--uts", "--net", "--pid", "--fork", "--mount-proc"]
         command += ["bash", "-c", "\n".join(lines), "enter", str(self.directory)]
         with (self.directory / "namespace.log").open("wb") as log:
             self._holder = subprocess.Popen(
