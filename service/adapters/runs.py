@@ -91,6 +91,7 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
     prediction_id: str | None = None,
     replaced_id: str | None = None,
     eligible: float | None = None,
+    gpus: tuple[int, int] | None = None,
 ) -> "ReportedCompletion":
     """Return a run from its facts: times in Unix seconds, durations in seconds.
 
@@ -135,6 +136,7 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
         prediction_id=prediction_id,
         replaced_id=replaced_id,
         eligible_time=eligible,
+        gpus=gpus,
     )
 
 

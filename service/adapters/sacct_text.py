@@ -14,6 +14,7 @@ from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.slurm_fields import (
     STATES,
     UNFINISHED,
+    gpus_of,
     prediction_id_of,
     queue_of,
     requested_limit,
@@ -65,6 +66,7 @@ def completion_of(
         memory=memory or requested_memory(row.get("reqmem"), processors=processors, nodes=nodes),
         prediction_id=prediction_id_of(row.get("admincomment")),
         eligible=moment(row.get("eligible"), zone),
+        gpus=gpus_of(row.get("alloctres")) or gpus_of(row.get("reqtres")),
     )
 
 

@@ -82,6 +82,21 @@ def trackable_resources(tres: Any) -> tuple[int | None, float | None]:
     return count(pairs.get("cpu")), kibibytes(pairs.get("mem"), unit="m")
 
 
+def gpus_of(tres: Any) -> tuple[int, int] | None:
+    """Return the nodes of ``node=2,gres/gpu=8,gres/gpu:a100=8``, and the GPUs on each of them.
+
+    The type of GPUs does not count. None where the nodes are not told; where GPUs do not divide
+    evenly, the most that a node has.
+    """
+    if not isinstance(tres, str):
+        return None
+    pairs = {name: count(value) for name, _, value in (p.partition("=") for p in tres.split(","))}
+    nodes = pairs.get("node")
+    typed = (number or 0 for name, number in pairs.items() if name.startswith("gres/gpu:"))
+    gpus = pairs.get("gres/gpu") or sum(typed)
+    return (nodes, -(-gpus // nodes)) if nodes else None
+
+
 def requested_memory(reqmem: Any, *, processors: int | None, nodes: int | None) -> float | None:
     """Return KiB for the job from ``4000M``, or ``4000Mc``, ``4000Mn`` as up to Slurm 20.11."""
     size = text(reqmem)

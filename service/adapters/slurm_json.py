@@ -13,6 +13,7 @@ from msgspec import Raw, Struct, field
 from service.adapters.runs import Reason, SkippedError, decoded, ended_run
 from service.adapters.slurm_fields import (
     KIBIBYTES_PER_MEBIBYTE,
+    gpus_of,
     prediction_id_of,
     queue_of,
     requested_limit,
@@ -161,6 +162,7 @@ def sacct_completion(body: bytes, *, cluster: str | None = None) -> ReportedComp
         memory=(number(requested.get("mem")) or 0) * KIBIBYTES_PER_MEBIBYTE,
         prediction_id=prediction_id_of(_table(job.comment).get("administrator")),
         eligible=moment(time.get("eligible"), UTC),
+        gpus=gpus_of(_allocated(job.tres)),
     )
 
 
@@ -173,3 +175,11 @@ def _requested(tres: Any) -> dict[str, Any]:
     entries = _table(tres).get("requested")
     tables = [_table(entry) for entry in entries] if isinstance(entries, list) else []
     return {kind: t.get("count") for t in tables if isinstance(kind := t.get("type"), str)}
+
+
+def _allocated(tres: Any) -> str:
+    """Return the allocated resources as ``AllocTRES`` has them."""
+    entries = _table(tres).get("allocated")
+    tables = [_table(entry) for entry in entries] if isinstance(entries, list) else []
+    named = ((text(t.get("type")), text(t.get("name")), t.get("count")) for t in tables)
+    return ",".join(f"{kind}/{name}={n}" if name else f"{kind}={n}" for kind, name, n in named)

@@ -34,6 +34,7 @@ class HistoryFile:
         rejected: lines that are not jobs, with reasons.
         left_out: number of jobs that cannot be learned from, by rule.
         eligible_times: Unix seconds from which each run's job could start; None if unknown.
+        gpus: nodes of each run, and GPUs on each of them; None if unknown.
     """
 
     completions: "Iterable[Completion]"
@@ -41,6 +42,7 @@ class HistoryFile:
     rejected: "Sequence[Reject]"
     left_out: Mapping[str, int]
     eligible_times: Sequence[float | None] = ()
+    gpus: Sequence[tuple[int, int] | None] = ()
 
 
 def swf(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
@@ -84,17 +86,19 @@ def of_records(outcomes: "Iterable[tuple[int, ReportedCompletion | SkippedError]
 
     runs: list[Completion] = []
     eligible_times: list[float | None] = []
+    gpus: list[tuple[int, int] | None] = []
     rejected: list[Reject] = []
     left_out: Counter[str] = Counter()
     for line, outcome in outcomes:
         if not isinstance(outcome, SkippedError):
             runs.append(outcome.completion)
             eligible_times.append(outcome.eligible_time)
+            gpus.append(outcome.gpus)
         elif outcome.reason.is_damage:
             rejected.append(Reject(line, str(outcome)))
         else:
             left_out[str(outcome)] += 1
-    return HistoryFile(runs, len(runs), rejected, left_out, eligible_times)
+    return HistoryFile(runs, len(runs), rejected, left_out, eligible_times, gpus)
 
 
 FORMATS: Mapping[str, Callable[[str, str | None, tzinfo], HistoryFile]] = {
@@ -248,7 +252,8 @@ def recorded_log(
             "and needs its own file.",
             ExitCode.USAGE,
         )
-    recorded = trace_of(list(map(submitted_at, runs, history.eligible_times)))
+    eligible = list(map(submitted_at, runs, history.eligible_times))
+    recorded = trace_of(eligible, history.gpus)
     return replace(
         recorded, trace=replace(recorded.trace, rejects=tuple(history.rejected)),
         format=format_, left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},

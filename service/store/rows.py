@@ -26,12 +26,14 @@ class ReportedCompletion(Struct, frozen=True, kw_only=True, gc=False):
         replaced_id: id of an earlier prediction, which a second one at the start replaced.
         eligible_time: Unix seconds from which the resource manager could start the job, after
             its begin time and dependencies; None if unknown. It is not stored.
+        gpus: number of nodes, and of GPUs on each of them; None if unknown. Not stored, either.
     """
 
     completion: Completion
     prediction_id: str | None = None
     replaced_id: str | None = None
     eligible_time: float | None = None
+    gpus: tuple[int, int] | None = None
 
 
 class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):

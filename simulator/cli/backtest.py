@@ -421,14 +421,15 @@ def facts_of(tested: "Backtest", malformed: int, left_out: "Mapping[str, int]") 
     from simulator.traces.cleaning import in_words
 
     site = tested.site
+    today = site.semantics.card(site.trace)
     facts = {
         "In force": f"{tested.in_force}, profile {tested.profile}",
-        **site.semantics.card(),
+        **today,
         "Ordered by request": site.rules_of(BY_REQUEST).card()["Order"],
         "With predictions": "; ".join(
             f"{name}: {text}"
-            for name, text in site.rules_of(tested.in_force).card().items()
-            if text != site.semantics.card().get(name)
+            for name, text in site.rules_of(tested.in_force).card(site.trace).items()
+            if text != today.get(name)
         ),
         "Estimates": "whole seconds, at least 1; running jobs that outlive theirs get a longer one",
         "Machine": "; ".join(

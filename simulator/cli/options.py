@@ -110,7 +110,7 @@ SlurmConfig = Annotated[
         metavar="DIR",
         exists=True,
         file_okay=False,
-        help="slurm: what scontrol show config, partition and node print.",
+        help="slurm: what scontrol show config, partition, node, reservation print.",
     ),
 ]
 

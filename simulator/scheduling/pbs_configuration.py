@@ -20,7 +20,8 @@ from simulator.scheduling.pbs_formula import (
     compiled_formula,
 )
 from simulator.scheduling.pbs_rules import PbsLimit, PbsQueue, PbsRules, PbsRulesError
-from simulator.scheduling.slurm_configuration import ranges_of, texts_by_kind
+from simulator.scheduling.slurm_configuration import texts_by_kind
+from simulator.scheduling.slurm_records import ranges_of
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition
 
 Words = Mapping[str, str]

@@ -17,6 +17,7 @@ from simulator.scheduling.pbs_formula import AGED_FORMULA
 from simulator.scheduling.pbs_rules import PBS_MEANING, PbsRules
 from simulator.scheduling.slurm_rules import MEANING as SLURM_MEANING
 from simulator.scheduling.slurm_rules import SlurmRules
+from simulator.traces.trace import Trace
 
 EVENT_ORDERS: Mapping[str, str] = {
     "batch": "of one second all ends, then estimates outlived, then submissions, then one pass",
@@ -228,10 +229,14 @@ class Semantics:
             "estimated_running": self.estimated_running,
         }
 
-    def card(self) -> dict[str, str]:
-        """Return the rules in words, as every result shows them."""
+    def card(self, log: Trace | None = None) -> dict[str, str]:
+        """Return the rules in words, as every result shows them.
+
+        Args:
+            log: the log that is played; a twin cannot model what it does not say.
+        """
         if self.slurm is not None:
-            return self._slurm_card(self.slurm)
+            return {**self._slurm_card(self.slurm), **_missing_card(self.slurm, log)}
         if self.pbs is not None:
             return self._pbs_card(self.pbs)
         policy = POLICIES[self.policy]
@@ -318,6 +323,18 @@ class Semantics:
             "backfilling": admitted if self.estimated_backfilling else "request",
             "running jobs": "estimate" if self.estimated_running else "request",
         }
+
+
+def _missing_card(rules: SlurmRules, log: Trace | None) -> dict[str, str]:
+    """Return what the twin of Slurm does not model of a site because the log does not say it."""
+    if log is None or rules.cluster is None:
+        return {}
+    missing = []
+    if rules.cluster.gpus and log.gpus is None:
+        missing.append("GPUs, as the log does not say which jobs had some")
+    if rules.cluster.reservations and not log.unix_start:
+        missing.append("reservations, as the log has no dates")
+    return {"Not modelled": "; ".join([*rules.unmodelled, *missing])} if missing else {}
 
 
 def _site_card(rules: SlurmRules | PbsRules) -> dict[str, str]:

@@ -91,7 +91,7 @@ class Schedule:
                 "processors, whole nodes to a job"
             )
         return {
-            **self.semantics.card(),
+            **self.semantics.card(self.workload.trace),
             "Estimates": f"{self.estimates}, cut to whole seconds, at least 1",
             "Machine": machine,
             "Overruns": self.workload.overrun,
@@ -238,6 +238,8 @@ def _stops(state: AnyState, progress: Callable[[int], object] | None) -> Iterato
     if progress:
         pause_at[0] = PROGRESS_STEP
     while (stopped := run(state)) != DONE:
+        if stopped == slurm.STUCK:
+            raise WorkloadError(_stuck(state))
         yield stopped
         if progress and submitted[0] >= pause_at[0]:
             progress(int(submitted[0]) - reported)
@@ -245,6 +247,16 @@ def _stops(state: AnyState, progress: Callable[[int], object] | None) -> Iterato
             pause_at[0] = reported + PROGRESS_STEP
     if progress:
         progress(int(submitted[0]) - reported)
+
+
+def _stuck(state: AnyState) -> str:
+    """Return the sentence on a job that reservations leave no nodes or no time for."""
+    job = state.jobs[state.queue[0]]
+    return (
+        f"A job of {job['processors']:,} processors and {job['limit'] / 3600:g} h never starts: "
+        "reservations that come again leave its partition too few nodes for that long. Take them "
+        "out of the configuration if they are newer than the log."
+    )
 
 
 def _schedule(

@@ -1,6 +1,6 @@
 """A workload on a simulated Slurm cluster before its first submission."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -8,9 +8,11 @@ from simulator.engine.slurm.slurm_loop import BY_ESTIMATE, BY_LIMIT
 from simulator.engine.slurm.slurm_state import (
     NodeGroup,
     PartitionNodes,
+    ReservedNodes,
     SlurmState,
     new_slurm_state,
 )
+from simulator.engine.state import UNKNOWN
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.slurm_rules import (
     LoggedTimes,
@@ -68,17 +70,21 @@ def empty_nodes(
     """
     names = ("submit", "processors", "runtime", "request")
     of_workload = {name: getattr(workload, name) for name in names}
+    nodes = workload.processors if whole_nodes else _nodes(workload, cluster)
+    gpus = _gpus(workload, cluster)
     return new_slurm_state(
         {
             **of_workload,
             **columns,
-            "nodes": workload.processors if whole_nodes else _nodes(workload, cluster),
+            "nodes": np.where(gpus > 0, _gpu_nodes(workload), nodes),
+            "gpus": gpus,
             "user": numbered(workload.trace.user),
             "account": numbered(workload.trace.group),
         },
-        groups=[NodeGroup(*group) for group in cluster.groups],
+        groups=_groups(cluster),
         partitions=[_nodes_of(each) for each in cluster.partitions],
         rules=rules,
+        reservations=list(_reservations(workload, cluster)),
     )
 
 
@@ -96,6 +102,7 @@ def queues_of_jobs(workload: Workload, cluster: SlurmCluster) -> Integers:
     names = partition_names(workload)
     partitions = np.array([cluster.place_of(name) for name in names], np.int64)
     _check_sizes(workload, cluster, partitions)
+    _check_gpus(workload, cluster, partitions)
     return partitions
 
 
@@ -108,9 +115,45 @@ def plain_cluster(workload: Workload) -> SlurmCluster:
     )
 
 
+def _groups(cluster: SlurmCluster) -> list[NodeGroup]:
+    if not cluster.gpus:
+        return [NodeGroup(*group) for group in cluster.groups]
+    kinds = [kind for nodes, *kind in cluster.groups for _ in range(nodes)]
+    return [NodeGroup(1, *kind, gpus) for kind, gpus in zip(kinds, cluster.gpus, strict=True)]
+
+
 def _nodes_of(partition: SlurmPartition) -> PartitionNodes:
-    members = [node for begin, end in partition.ranges for node in range(begin, end)]
-    return PartitionNodes(partition.tier, partition.exclusive, members)
+    return PartitionNodes(partition.tier, partition.exclusive, _members(partition.ranges))
+
+
+def _members(ranges: Sequence[tuple[int, int]]) -> list[int]:
+    return [node for begin, end in ranges for node in range(begin, end)]
+
+
+def _reservations(workload: Workload, cluster: SlurmCluster) -> Iterator[ReservedNodes]:
+    """Yield reservations on the workload's clock; none if its log has no dates.
+
+    Those that come again have done so since before the first submission.
+    """
+    zero = workload.trace.unix_start + workload.origin
+    if not workload.trace.unix_start:
+        return
+    places = {each.name: place for place, each in enumerate(cluster.partitions)}
+    for each in cluster.reservations:
+        begin, end = each.begin - zero, each.end - zero
+        if each.period:
+            earlier = (end - 1) // each.period * each.period
+            begin, end = begin - earlier, end - earlier
+        if end > 0:
+            yield ReservedNodes(
+                members=_members(each.ranges),
+                begin=begin,
+                end=end,
+                period=each.period,
+                all_nodes=each.all_nodes,
+                partition=places.get(each.partition, UNKNOWN),
+                maintenance=each.maintenance,
+            )
 
 
 def partition_names(workload: Workload) -> list[str]:
@@ -139,6 +182,44 @@ def _check_sizes(workload: Workload, cluster: SlurmCluster, partitions: Integers
             f"Job {workload.trace.job[first]} has {workload.processors[first]:,} processors, "
             f"partition {partition.name} {sizes[partitions[first]]:,}{down}."
         )
+
+
+def _check_gpus(workload: Workload, cluster: SlurmCluster, partitions: Integers) -> None:
+    """Refuse a job with GPUs that its partition has too few nodes for.
+
+    Raises:
+        WorkloadError: the message names the job.
+    """
+    gpus, nodes = _gpus(workload, cluster), _gpu_nodes(workload)
+    if not gpus.any():
+        return
+    cpus = -(-workload.processors // nodes)
+    wanted = np.stack([partitions, nodes, cpus, gpus])[:, gpus > 0]
+    kinds, first = np.unique(wanted, axis=1, return_index=True)
+    for place, kind in zip(np.flatnonzero(gpus)[first].tolist(), kinds.T.tolist(), strict=True):
+        partition = cluster.partitions[kind[0]]
+        found = sum(has[0] >= kind[2] and has[1] >= kind[3] for has in cluster.nodes_of(partition))
+        if found < kind[1]:
+            raise WorkloadError(
+                f"Job {workload.trace.job[place]} has {kind[1]:,} nodes with {kind[2]:,} CPUs and "
+                f"{kind[3]:,} GPUs each, partition {partition.name} {found:,} such nodes."
+            )
+
+
+def _gpus(workload: Workload, cluster: SlurmCluster) -> Integers:
+    """Return the GPUs of jobs on each of their nodes, where log and cluster have some."""
+    gpus = workload.trace.gpus
+    if gpus is None or not cluster.gpus:
+        return np.zeros(len(workload), np.int64)
+    return gpus.astype(np.int64)
+
+
+def _gpu_nodes(workload: Workload) -> Integers:
+    """Return the nodes of jobs that have GPUs, on each of which they have a CPU."""
+    nodes = workload.trace.nodes
+    if nodes is None:
+        return np.ones(len(workload), np.int64)
+    return np.clip(nodes.astype(np.int64), 1, workload.processors)
 
 
 def _nodes(workload: Workload, cluster: SlurmCluster) -> Integers:

@@ -11,6 +11,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from simulator.scheduling.slurm_records import Words, blocks, ranges_of
+from simulator.scheduling.slurm_reservations import read_reservations
 from simulator.scheduling.slurm_rules import (
     SlurmCluster,
     SlurmPartition,
@@ -28,8 +30,6 @@ SOFT_LIMITS_SINCE = (25, 5, 4)
 WITH_ACCOUNTS = "accounting_storage/slurmdbd"
 """The accounting without which Slurm ignores PriorityWeightAge and PriorityWeightFairshare."""
 
-Words = Mapping[str, str]
-
 
 class SlurmConfigurationError(ValueError):
     """A directory does not describe a Slurm cluster; the message names the file."""
@@ -46,20 +46,21 @@ def read_configuration(directory: str | Path) -> SlurmRules:
     for kind, command in COMMANDS.items():
         if kind not in texts:
             raise SlurmConfigurationError(f"{directory} has no file with what {command} prints.")
-    nodes = list(_blocks(texts["node"], "NodeName"))
-    partitions = list(_blocks(texts["partition"], "PartitionName"))
+    nodes = list(blocks(texts["node"], "NodeName"))
+    partitions = list(blocks(texts["partition"], "PartitionName"))
     config = _config(texts["config"])
     try:
         cluster, unmodelled = _cluster(nodes, partitions)
+        places = {node["NodeName"]: place for place, node in enumerate(nodes)}
+        reservations, unknown = read_reservations(texts.get("reservation", ""), places)
+        cluster = replace(cluster, reservations=reservations)
         limits = _limits(texts.get("qos", ""))
         rules = SlurmRules(
             cluster=cluster, **{**_scheduler(config), **_priorities(config), **limits}
         )
     except (KeyError, ValueError) as error:
         raise SlurmConfigurationError(f"{directory}: {_words_of(error)}") from error
-    if "reservation" in texts:
-        unmodelled = [*unmodelled, "reservations"]
-    return replace(rules, unmodelled=(*_unmodelled(config), *unmodelled))
+    return replace(rules, unmodelled=(*_unmodelled(config), *unmodelled, *unknown))
 
 
 COMMANDS = {
@@ -110,14 +111,6 @@ def _config(text: str) -> Words:
     }
 
 
-def _blocks(text: str, key: str) -> Iterator[Words]:
-    """Yield the words ``name=value`` of each record that begins with a key."""
-    for block in re.split(rf"^(?={key}=)", text, flags=re.MULTILINE):
-        words = dict(re.findall(r"(?:^|\s)([A-Za-z:]+)=(\S*)", block))
-        if key in words:
-            yield words
-
-
 def _cluster(
     nodes: Sequence[Words], partitions: Sequence[Words]
 ) -> tuple[SlurmCluster, Sequence[str]]:
@@ -128,12 +121,25 @@ def _cluster(
     down = {node["NodeName"] for node in nodes if _is_down(node)}
     up = {name: place for name, place in places.items() if name not in down}
     found = [_partition(each, up) for each in partitions]
-    unmodelled = []
-    if any(node.get("Gres", "(null)") not in {"", "(null)"} for node in nodes):
-        unmodelled.append("Gres")
+    gpus = tuple(_gpus(node.get("Gres", "")) for node in nodes)
+    unmodelled = sorted({f"Gres {name}" for node in nodes for name in _other_gres(node)})
     unmodelled += sorted({found for each in partitions for found in _unusual_words(each)})
-    cluster = SlurmCluster(groups=tuple(groups), partitions=tuple(found), down=len(down))
+    cluster = SlurmCluster(
+        groups=tuple(groups), partitions=tuple(found), down=len(down),
+        gpus=gpus if any(gpus) else (),
+    )  # fmt: skip
     return cluster, unmodelled
+
+
+def _gpus(gres: str) -> int:
+    """Return the number of GPUs in ``gpu:a100:4(S:0-1),nvme:1``, of all types."""
+    return sum(map(int, re.findall(r"(?:^|,)gpu(?::[^,:(]+)*?:(\d+)", gres)))
+
+
+def _other_gres(node: Words) -> set[str]:
+    """Return the names of a node's generic resources that are not GPUs."""
+    names = re.findall(r"(?:^|,)([A-Za-z_]\w*)", node.get("Gres", "").replace("(null)", ""))
+    return set(names) - {"gpu"}
 
 
 def _is_down(node: Words) -> bool:
@@ -175,13 +181,6 @@ def _partition(words: Words, places: Mapping[str, int]) -> SlurmPartition:
         job_factor=int(words.get("PriorityJobFactor", 1)),
         is_default=words.get("Default", "NO") == "YES",
     )
-
-
-def ranges_of(members: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the ranges of ascending numbers."""
-    for _, equal in groupby(enumerate(members), lambda pair: pair[1] - pair[0]):
-        numbers = [number for _, number in equal]
-        yield numbers[0], numbers[-1] + 1
 
 
 _PARAMETERS: Mapping[str, int] = {

@@ -51,6 +51,31 @@ class SlurmPartition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmReservation:
+    """An advance reservation of whole nodes.
+
+    Attributes:
+        name: its name.
+        ranges: its nodes, like those of a partition.
+        begin: Unix seconds.
+        end: Unix seconds.
+        period: seconds after which it comes again, as it has before; 0: never.
+        all_nodes: it has the flag ALL_NODES.
+        partition: name of the partition whose nodes it has (PART_NODES); empty: of none.
+        maintenance: it has the flag MAINT.
+    """
+
+    name: str
+    ranges: tuple[tuple[int, int], ...]
+    begin: int
+    end: int
+    period: int = 0
+    all_nodes: bool = False
+    partition: str = ""
+    maintenance: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmCluster:
     """Nodes and partitions.
 
@@ -58,11 +83,15 @@ class SlurmCluster:
         groups: number, CPUs and weight of nodes that follow one another in the list of nodes.
         partitions: the partitions; at least one.
         down: number of nodes that are in no partition, because they are down or drained.
+        gpus: number of GPUs of each node; empty if there are none.
+        reservations: the reservations.
     """
 
     groups: tuple[tuple[int, int, int], ...]
     partitions: tuple[SlurmPartition, ...]
     down: int = 0
+    gpus: tuple[int, ...] = ()
+    reservations: tuple[SlurmReservation, ...] = ()
 
     @property
     def nodes(self) -> int:
@@ -76,7 +105,11 @@ class SlurmCluster:
             for nodes, cpus, weight in self.groups
         )
         down = f", of which {self.down} are down or drained" if self.down else ""
-        return f"{groups}{down}; partitions {', '.join(each.card() for each in self.partitions)}"
+        gpus = f"; {sum(self.gpus):,} GPUs" if self.gpus else ""
+        names = ", ".join(each.name for each in self.reservations)
+        reserved = f"; reservations {names}" if names else ""
+        partitions = ", ".join(each.card() for each in self.partitions)
+        return f"{groups}{down}{gpus}; partitions {partitions}{reserved}"
 
     @property
     def cpus(self) -> int:
@@ -85,8 +118,14 @@ class SlurmCluster:
 
     def cpus_of(self, partition: SlurmPartition) -> int:
         """Number of CPUs of a partition."""
+        return sum(cpus for cpus, _ in self.nodes_of(partition))
+
+    def nodes_of(self, partition: SlurmPartition) -> list[tuple[int, int]]:
+        """Return CPUs and GPUs of each node of a partition."""
         cpus = [cpus for nodes, cpus, _ in self.groups for _ in range(nodes)]
-        return sum(sum(cpus[begin:end]) for begin, end in partition.ranges)
+        gpus = self.gpus or (0,) * len(cpus)
+        members = (node for begin, end in partition.ranges for node in range(begin, end))
+        return [(cpus[node], gpus[node]) for node in members]
 
     def place_of(self, name: str) -> int:
         """Place of a job's partition by its name, else of the default one."""

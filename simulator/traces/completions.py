@@ -172,14 +172,21 @@ def submitted_at(run: Completion, eligible_time: float | None) -> Completion:
     return replace(run, submission=replace(job, submit_time=time))
 
 
-def trace_of(runs: Sequence[Completion]) -> RecordedLog:
+def trace_of(
+    runs: Sequence[Completion], gpus: Sequence[tuple[int, int] | None] = ()
+) -> RecordedLog:
     """Convert recorded runs to a trace, in the order of their submission.
 
     Every run has a number of its own, so a job that ran twice is two jobs. A run without a submit
     time counts as submitted at its start. Records do not contain the size of the machine, so the
     trace's header does not, either.
+
+    Args:
+        runs: the runs.
+        gpus: nodes of each run, and GPUs on each of them; None if unknown.
     """
-    runs = sorted(runs, key=_submitted)
+    order = sorted(range(len(runs)), key=lambda place: _submitted(runs[place]))
+    runs = [runs[place] for place in order]
     origin = int(np.floor(_submitted(runs[0]))) if runs else 0
     users, groups, applications, queues = Numbers(), Numbers(), Numbers(), Numbers()
     accounts = Numbers()
@@ -208,6 +215,9 @@ def trace_of(runs: Sequence[Completion]) -> RecordedLog:
         name: np.array(column, np.float64 if name in REAL_FIELDS else np.int64)
         for name, column in columns.items()
     }
+    if any(pair and pair[1] for pair in gpus):
+        known = np.array([gpus[place] or (1, 0) for place in order], np.int64)
+        arrays["nodes"], arrays["gpus"] = known.T.copy()
     header = {"UnixStartTime": str(origin)}
     return RecordedLog(
         Trace(**arrays, line=np.arange(1, len(runs) + 1), header=header),

@@ -39,6 +39,8 @@ class Trace:
         user: number of the user; likewise group, executable, queue and partition.
         preceding_job: number of the job after whose end this job was submitted.
         think_time: seconds between that end and this submission.
+        nodes: number of nodes of each job; None where the log does not say it. SWF has no field.
+        gpus: GPUs of each job on each of its nodes, likewise.
         line: number of each job's line in the file.
         header: values by key; the values of a repeated key are on separate lines.
         comments: the comment lines as they stand in the file.
@@ -65,6 +67,8 @@ class Trace:
     think_time: Reals
     line: Integers
     header: dict[str, str]
+    nodes: Integers | None = None
+    gpus: Integers | None = None
     comments: tuple[str, ...] = ()
     rejects: tuple[Reject, ...] = ()
 
@@ -96,9 +100,13 @@ class Trace:
 
     def select(self, chosen: Any) -> "Trace":
         """Select jobs by a mask, a slice or an array of indices."""
-        return replace(
-            self, **{name: getattr(self, name)[chosen] for name in (*SWF_FIELDS, "line")}
-        )
+        return replace(self, **{name: getattr(self, name)[chosen] for name in self.columns})
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that this trace has."""
+        others = (name for name in ("nodes", "gpus") if getattr(self, name) is not None)
+        return (*SWF_FIELDS, "line", *others)
 
 
 SWF_FIELDS = tuple(field.name for field in fields(Trace))[:18]

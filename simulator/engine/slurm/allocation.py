@@ -16,13 +16,13 @@ def start(state: SlurmState, place: int) -> None:
     job = state.jobs[number]
     if job.start >= 0:
         raise ImpossibleError("a job can start only once")
-    if not is_plan_free(state) or meets(state.sets, PLAN, state.completing, 0):
+    if not is_plan_free(state, number) or meets(state.sets, PLAN, state.completing, 0):
         raise ImpossibleError("a job needs a node that is not free")
     job.start = clock.now
     job.backfilled = place > 0
     _leave_queue(state, place)
     _run(state, number)
-    _take_nodes(state, job.place)
+    _take_nodes(state, number)
     _count(state, number, 1)
     end = clock.now + job.runtime + state.rules[0].exit_time
     events.push(state.ends, clock.ends, end, clock.started, number)
@@ -32,12 +32,14 @@ def start(state: SlurmState, place: int) -> None:
 
 
 @kernel
-def is_plan_free(state: SlurmState) -> bool:
+def is_plan_free(state: SlurmState, number: int) -> bool:
     """Whether nobody holds what was chosen for a job."""
     if not state.rules[0].by_node:
         return lies_in(state.sets, PLAN, state.sets, NOW)
+    gpus = state.jobs[number].gpus
     for node in range(state.rules[0].nodes):
-        if state.plan_cpus[0, node] > state.free_cpus[NOW, node]:
+        cpus = state.plan_cpus[0, node]
+        if cpus > state.free_cpus[NOW, node] or (cpus and gpus > state.free_gpus[NOW, node]):
             return False
     return True
 
@@ -49,6 +51,7 @@ def free_later(state: SlurmState) -> None:
     if state.rules[0].by_node:
         for node in range(state.rules[0].nodes):
             state.free_cpus[FUTURE, node] = state.free_cpus[NOW, node]
+            state.free_gpus[FUTURE, node] = state.free_gpus[NOW, node]
 
 
 @kernel
@@ -57,23 +60,26 @@ def give_back(state: SlurmState, place: int, row: int) -> None:
     add(state.sets, row, state.run_sets, place)
     hold = state.first_hold[place]
     while hold >= 0:
-        state.free_cpus[row, state.holds[hold].node] += state.holds[hold].cpus
+        node = state.holds[hold].node
+        state.free_cpus[row, node] += state.holds[hold].cpus
+        state.free_gpus[row, node] += state.holds[hold].gpus
         hold = state.holds[hold].next
 
 
 @kernel
-def _take_nodes(state: SlurmState, place: int) -> None:
+def _take_nodes(state: SlurmState, number: int) -> None:
     """Let a job hold what was chosen for it."""
     if not state.rules[0].by_node:
         remove(state.sets, NOW, state.sets, PLAN)
         return
-    clock = state.clock[0]
+    clock, place, gpus = state.clock[0], state.jobs[number].place, state.jobs[number].gpus
     state.first_hold[place] = -1
     for node in range(state.rules[0].nodes):
         cpus = state.plan_cpus[0, node]
         if cpus == 0:
             continue
         state.free_cpus[NOW, node] -= cpus
+        state.free_gpus[NOW, node] -= gpus
         hold = clock.spare_hold
         if hold >= 0:
             clock.spare_hold = state.holds[hold].next
@@ -82,6 +88,7 @@ def _take_nodes(state: SlurmState, place: int) -> None:
             clock.holds += 1
         state.holds[hold].node = node
         state.holds[hold].cpus = cpus
+        state.holds[hold].gpus = gpus
         state.holds[hold].next = state.first_hold[place]
         state.first_hold[place] = hold
 

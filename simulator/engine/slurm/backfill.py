@@ -5,7 +5,7 @@ without taking nodes from the plan of a job before it is started.
 """
 
 from simulator.engine.compiled import inlined, kernel
-from simulator.engine.slurm import allocation
+from simulator.engine.slurm import allocation, reservations
 from simulator.engine.slurm.node_sets import copy, count, keep_common, meets
 from simulator.engine.slurm.node_space import clear_plan, is_taken, move_window, reserve
 from simulator.engine.slurm.slurm_state import (
@@ -105,7 +105,10 @@ def _could_start(state: SlurmState, number: int) -> bool:
     job = state.jobs[number]
     if job.nodes > count(state.sets, NOW) or not allocation.is_within_limits(state, number):
         return False
-    _free_during(state, number, state.clock[0].now, _length(state, number))
+    now, length = state.clock[0].now, _length(state, number)
+    if _unreserved_start(state, number, now, length) > now:
+        return False
+    _free_during(state, number, now, length)
     keep_common(state.sets, USABLE, state.sets, NOW)
     is_enough: bool = count(state.sets, USABLE) >= job.nodes
     return is_enough
@@ -168,6 +171,7 @@ def _plan_from(state: SlurmState, place: int, begin: int, length: int) -> int:
     """
     clock = state.clock[0]
     number = state.queue[place]
+    begin = _unreserved_start(state, number, begin, length)
     _watch_window(state, begin)
     if clock.stop < begin:
         return NEXT_JOB
@@ -245,18 +249,45 @@ def _watch_window(state: SlurmState, begin: int) -> None:
         until(state, -(-begin // rules.bf_resolution) * rules.bf_resolution - rules.bf_window)
 
 
+@inlined
+def _unreserved_start(state: SlurmState, number: int, begin: int, length: int) -> int:
+    """Return a start, or the later one at which reservations let a job's partition be used."""
+    if state.rules[0].reservations == 0:
+        return begin
+    return reservations.unreserved_start(state, number, begin, length)
+
+
 @kernel
 def _free_during(state: SlurmState, number: int, begin: int, length: int) -> int:
-    """Find the nodes of a job's partition that no plan holds while the job would run.
+    """Find the nodes of a job's partition that nobody has while the job would run.
 
-    They are the set ``USABLE``.
+    They are the set ``USABLE``: neither planned for other jobs, nor reserved.
 
     Returns:
         The time from which more nodes could be usable, 0 if there is none.
     """
-    end = length + begin
     copy(state.sets, USABLE, state.partition_sets, state.jobs[number].partition)
-    copy(state.sets, CANDIDATES, state.partition_sets, state.jobs[number].partition)
+    unreserved = 0
+    if state.rules[0].reservations:
+        unreserved = reservations.leave_out_reserved(state, number, begin, length)
+    copy(state.sets, CANDIDATES, state.sets, USABLE)
+    later = _leave_out_planned(state, begin, length)
+    if unreserved:
+        step, window = state.rules[0].bf_resolution, state.rules[0].bf_window
+        until(state, unreserved - 1 + step - window)
+        if unreserved < state.clock[0].stop and (later == 0 or unreserved < later):
+            return unreserved
+    return later
+
+
+@inlined
+def _leave_out_planned(state: SlurmState, begin: int, length: int) -> int:
+    """Take the nodes that plans hold while a job would run out of ``USABLE``.
+
+    Returns:
+        The end of the first of these plans after which more nodes are usable, 0 if there is none.
+    """
+    end = length + begin
     slot, later = 0, 0
     while True:
         each = state.slots[slot]
@@ -309,7 +340,7 @@ def _start(state: SlurmState, place: int, length: int) -> int:
     if meets(state.sets, PLAN, state.completing, 0):
         clock.plan_start, clock.later = clock.now + 1, 0
         return PUT_OFF
-    if not allocation.is_plan_free(state):
+    if not allocation.is_plan_free(state, state.queue[place]):
         clock.plan_start, clock.later = clock.now, 0
         return PUT_OFF
     is_whole = state.partitions[state.jobs[state.queue[place]].partition].exclusive

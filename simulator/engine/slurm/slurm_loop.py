@@ -16,7 +16,7 @@ from simulator.engine.loop import (
 )
 from simulator.engine.machine import ImpossibleError
 from simulator.engine.queue_orders import aged_length, site_factor
-from simulator.engine.slurm import allocation, backfill, main_scheduler, priorities
+from simulator.engine.slurm import allocation, backfill, main_scheduler, priorities, reservations
 from simulator.engine.slurm.slurm_state import SlurmState
 from simulator.engine.state import NEVER
 
@@ -26,10 +26,13 @@ BY_ESTIMATE, BY_LIMIT = 1, 2
 SECOND = 1000
 """Milliseconds."""
 
+STUCK = 3
+"""The answer beside those of ``simulator.engine.loop``: a job waits that can never start."""
+
 
 @kernel
 def play(state: SlurmState) -> int:
-    """Run until all jobs have ended, until the pause, or until a submission has no estimate."""
+    """Run until all jobs have ended, a pause, a submission without estimate, or for ever."""
     clock = state.clock[0]
     while True:
         submission = next_submission(state)
@@ -39,6 +42,8 @@ def play(state: SlurmState) -> int:
         time = min(time, _next_look(state), _next_cycle(state) // SECOND)
         if state.rules[0].multifactor and clock.waiting:
             time = min(time, max(clock.now, clock.priority_due))
+        if state.rules[0].reservations and clock.waiting:
+            time = min(time, clock.reservation_due)
         if time >= NEVER // SECOND:
             raise ImpossibleError("a job waits that no node is ever free for")
         if submission == time and clock.submitted >= clock.pause_at:
@@ -46,6 +51,10 @@ def play(state: SlurmState) -> int:
         clock.now = max(clock.now, time)
         if not estimates_are_there(state):
             return ESTIMATES_WANTED
+        if state.rules[0].reservations and clock.reservation_due <= clock.now:
+            reservations.advance(state)
+            if reservations.leaves_no_time(state):
+                return STUCK
         _end_jobs(state)
         _compute_priorities(state)
         _submit(state)

@@ -21,6 +21,9 @@ NOW, FUTURE, USABLE, CANDIDATES, PLAN = range(5)
 """Rows of ``sets``: nodes that are free now; those that are free in a plan; those that a job may
 use; those that its nodes are chosen from; those that were chosen."""
 
+OF_NODES = 2
+"""The row of ``free_gpus`` with all GPUs, behind ``NOW`` and ``FUTURE``."""
+
 
 def _record(**fields: type) -> "np.dtype[Any]":
     return np.dtype(list(fields.items()))
@@ -42,7 +45,8 @@ JOB = _record(
     promise=np.int64,
     in_gap=np.int64,
     nodes_since=np.int64,
-    nodes=np.int64,  # whole nodes that it needs
+    nodes=np.int64,  # whole nodes that it needs, or nodes with GPUs
+    gpus=np.int64,  # GPUs that it needs on each of these nodes
     limit=np.int64,  # TimeLimit in seconds, a whole number of minutes
     time_min=np.int64,  # TimeMin in seconds, 0: none
     partition=np.int64,
@@ -77,12 +81,23 @@ PARTITION = _record(
     tested=np.int64,  # number of its jobs that were looked at in this cycle
 )
 
+RESERVATION = _record(
+    begin=np.int64,
+    end=np.int64,
+    period=np.int64,  # seconds after which it comes again, 0: never
+    all_nodes=np.int64,  # it has the flag ALL_NODES
+    partition=np.int64,  # whose nodes it has (PART_NODES); UNKNOWN: none
+    maintenance=np.int64,  # it has the flag MAINT
+)
+"""A reservation, as it comes next; its set of nodes is a row behind those of the partitions."""
+
 HOLD = _record(
     node=np.int64,
     cpus=np.int64,
+    gpus=np.int64,
     next=np.int64,  # of the same job, or of the unused ones; UNKNOWN: none
 )
-"""CPUs of a node that a running job holds, where jobs share nodes."""
+"""CPUs and GPUs of a node that a running job holds, where jobs share nodes."""
 
 PARTY = _record(
     jobs=np.int64,  # that run
@@ -136,6 +151,8 @@ CLOCK = _record(
     decayed=np.int64,  # when usage was last decayed
     cycles=np.int64,  # number of cycles that were planned from an empty plan
     logged_cycle=np.int64,  # the first entry of ``logged_cycles`` that has not begun
+    reservation_due=np.int64,  # when the next reservation ends; NEVER: there is none
+    idle_since=np.int64,  # since then nothing runs, and only reservations that come again are left
 )
 """The time, and how much of each array is in use."""
 
@@ -170,6 +187,7 @@ RULES = _record(
     skips=np.int64,  # cycles that would change nothing are skipped
     nodes=np.int64,
     by_node=np.int64,  # nodes differ, or jobs share them
+    reservations=np.int64,  # number of reservations
     multifactor=np.int64,
     priority_calc_period=np.int64,
     priority_decay_half_life=np.int64,
@@ -202,12 +220,14 @@ class SlurmState(NamedTuple):
     completing: Any
     partitions: Any
     partition_sets: Any
+    reservations: Any
     slots: Any
     slot_sets: Any
     stretches: Any
     node_cpus: Any
     node_weights: Any
     free_cpus: Any
+    free_gpus: Any
     plan_cpus: Any
     holds: Any
     first_hold: Any
@@ -227,6 +247,7 @@ class NodeGroup(NamedTuple):
     nodes: int
     cpus: int
     weight: int = 1
+    gpus: int = 0
 
 
 class PartitionNodes(NamedTuple):
@@ -237,22 +258,36 @@ class PartitionNodes(NamedTuple):
     members: Sequence[int]
 
 
+class ReservedNodes(NamedTuple):
+    """A reservation: its nodes' places, and fields of ``RESERVATION``."""
+
+    members: Sequence[int]
+    begin: int
+    end: int
+    period: int = 0
+    all_nodes: bool = False
+    partition: int = UNKNOWN
+    maintenance: bool = False
+
+
 def new_slurm_state(
     columns: Mapping[str, Any],
     *,
     groups: Sequence[NodeGroup],
     partitions: Sequence[PartitionNodes],
     rules: Mapping[str, int],
+    reservations: Sequence[ReservedNodes] = (),
 ) -> SlurmState:
     """Return an empty cluster before the first submission.
 
     Args:
         columns: ``submit``, ``processors``, ``runtime``, ``request``, ``nodes``, ``limit``,
             ``partition``, ``user``, ``account``, ``fixed_score``, ``epilog`` and ``first_epilog``
-            of the jobs, in the order of their submission.
+            of the jobs, in the order of their submission; perhaps ``gpus``.
         groups: the nodes.
         partitions: the partitions.
-        rules: a number for each field of ``RULES``, except ``nodes`` and ``by_node``.
+        rules: a number for each field of ``RULES``, except those that count what is given here.
+        reservations: the reservations.
     """
     jobs = records_of(len(columns["submit"]), JOB)
     for name, column in columns.items():
@@ -262,9 +297,11 @@ def new_slurm_state(
     jobs["score"] = jobs["fixed_score"].astype(np.int64)
     cpus = np.repeat([each.cpus for each in groups], [each.nodes for each in groups])
     weights = np.repeat([each.weight for each in groups], [each.nodes for each in groups])
+    gpus = np.repeat([each.gpus for each in groups], [each.nodes for each in groups])
     by_node = (
         len(set(cpus.tolist())) > 1
         or len(set(weights.tolist())) > 1
+        or bool(jobs["gpus"].any())
         or not all(each.exclusive for each in partitions)
     )
     size, nodes = len(jobs), len(cpus)
@@ -286,15 +323,19 @@ def new_slurm_state(
         sets=np.zeros((5, words), np.int64),
         completing=np.zeros((1, words), np.int64),
         partitions=records_of(len(partitions), PARTITION),
-        partition_sets=np.stack([set_of(each.members, nodes) for each in partitions]),
+        partition_sets=np.stack(
+            [set_of(each.members, nodes) for each in (*partitions, *reservations)]
+        ),
+        reservations=records_of(len(reservations), RESERVATION),
         slots=records_of(slots, SLOT),
         slot_sets=np.zeros((slots, words), np.int64),
         tested_of_user=np.zeros(_most(jobs["user"]) + 1, np.int64),
         logged_cycles=np.zeros(0, np.int64),
-        stretches=np.zeros((4, nodes), np.int64),
+        stretches=np.zeros((5, nodes), np.int64),
         node_cpus=cpus.astype(np.int64),
         node_weights=weights.astype(np.int64),
         free_cpus=np.stack([cpus, cpus]).astype(np.int64),
+        free_gpus=np.stack([gpus, gpus, gpus]).astype(np.int64),
         plan_cpus=np.zeros((2, nodes), np.int64),
         holds=records_of(int(cpus.sum()) if by_node else 1, HOLD),
         first_hold=np.full(places, UNKNOWN, np.int64),
@@ -305,8 +346,11 @@ def new_slurm_state(
         clock=records_of(1, CLOCK),
         rules=records_of(1, RULES),
     )
-    for name, number in {**rules, "nodes": nodes, "by_node": int(by_node)}.items():
+    counted = {"nodes": nodes, "by_node": int(by_node), "reservations": len(reservations)}
+    for name, number in {**rules, **counted}.items():
         state.rules[name] = number
+    for name in RESERVATION.names or ():
+        state.reservations[name] = [getattr(each, name) for each in reservations]
     for number, each in enumerate(partitions):
         state.partitions["tier"][number] = each.tier
         state.partitions["exclusive"][number] = each.exclusive
@@ -316,6 +360,7 @@ def new_slurm_state(
     state.sets[NOW] = set_of(range(nodes), nodes)
     state.clock["pause_at"] = size
     state.clock["main_due"] = NEVER
+    state.clock["reservation_due"] = min((each.end for each in reservations), default=NEVER)
     state.clock["main_last"] = -rules["batch_sched_delay"]
     state.clock["cycle_due"] = 1000 * rules["bf_interval"]
     state.clock["spare_hold"] = UNKNOWN

@@ -18,7 +18,7 @@ from simulator.scheduling.estimates import REQUESTED
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload, prepare
 from simulator.traces.partitions import OTHER_QUEUES, Partition
-from simulator.traces.trace import SWF_FIELDS, Integers, Trace
+from simulator.traces.trace import Integers, Trace
 
 Codes = NDArray[np.int32]
 
@@ -136,7 +136,7 @@ def without_unused(trace: Trace) -> Trace:
     A million jobs are 80 MB smaller in every process.
     """
     columns: dict[str, Any] = {
-        name: _short(getattr(trace, name)) for name in (*SWF_FIELDS, "line")
+        name: _short(getattr(trace, name)) for name in trace.columns
     } | dict.fromkeys(UNUSED, np.full(len(trace), -1, np.int8))
     return replace(trace, comments=(), rejects=(), **columns)
 
@@ -249,8 +249,6 @@ def _months(trace: Trace) -> Grouping:
     return Grouping("months", names, of_days[of_jobs] if len(trace) else of_days)
 
 
-_COLUMNS = (*SWF_FIELDS, "line")
-
 M_MMAP_THRESHOLD = -3
 """The parameter of glibc's ``mallopt``, as ``malloc.h`` defines it."""
 
@@ -290,7 +288,7 @@ class SiteFiles:
 def _with_columns(site: BacktestSite, column_of: Callable[[str, Any], Any]) -> BacktestSite:
     """The site with another array for each of its long columns, by name and by what it was."""
     trace = site.trace
-    columns = {name: column_of(name, getattr(trace, name)) for name in _COLUMNS}
+    columns = {name: column_of(name, getattr(trace, name)) for name in trace.columns}
     return replace(
         site,
         trace=replace(trace, **columns),

@@ -49,6 +49,18 @@ def test_a_broken_job_spoils_no_other():
     assert isinstance(third, SkippedError)
 
 
+def test_gpus_are_those_on_each_node_that_a_job_was_given():
+    job = json.loads((DATA / "sacct_24.11.json").read_text())["jobs"][0]
+    job["tres"]["allocated"] = [
+        {"type": "cpu", "name": "", "id": 1, "count": 8},
+        {"type": "node", "name": "", "id": 4, "count": 2},
+        {"type": "gres", "name": "gpu", "id": 1001, "count": 8},
+        {"type": "gres", "name": "gpu:a100", "id": 1002, "count": 8},
+    ]
+    ((_, run),) = read_sacct_json(json.dumps({"jobs": [job]}).encode())
+    assert run.gpus == (2, 4)
+
+
 def test_jobs_of_squeue_are_not_taken_for_jobs_that_never_ran():
     body = (DATA / "squeue_22.05.json").read_bytes()
     assert {outcome.reason for _, outcome in read_sacct_json(body)} == {Reason.MALFORMED}

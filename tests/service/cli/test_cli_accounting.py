@@ -9,6 +9,10 @@ from runs import runs_by_job
 
 from service.cli.formats import recorded_log
 from simulator.cli.options import OnError
+from simulator.scheduling.estimates import Estimates
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import simulate
+from simulator.scheduling.workload import prepare
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -170,3 +174,42 @@ def test_a_job_with_a_begin_time_waits_from_then_on_in_a_log_that_is_played(
     trace = recorded_log(str(file), format_, None, "UTC", OnError.REFUSE).trace
     assert trace.submit.tolist() == [0, 3600]
     assert trace.wait.tolist() == [60, 60]
+
+
+GPUS = """\
+JobIDRaw|Submit|Start|End|Timelimit|ReqCPUS|AllocTRES|State
+1|1000000002|1000000060|1000000160|00:10:00|4|billing=4,cpu=4,node=1|COMPLETED
+2|1000000001|1000000060|1000000160|00:10:00|8|cpu=8,gres/gpu:a100=2,gres/gpu=2,node=1|COMPLETED
+3|1000000000|1000000060|1000000160|00:10:00|4|cpu=4,gres/gpu:a100=4,gres/gpu:v100=3,node=2|COMPLETED
+"""
+
+
+def test_gpus_of_sacct_are_kept_in_a_log_that_is_played(tmp_path):
+    file = tmp_path / "log"
+    file.write_text(GPUS)
+    trace = recorded_log(str(file), "sacct", None, "UTC", OnError.REFUSE).trace
+    assert trace.nodes.tolist() == [2, 1, 1]  # in the order of submission
+    assert trace.gpus.tolist() == [4, 2, 0]
+    assert trace.select(trace.gpus > 0).nodes.tolist() == [2, 1]
+    file.write_text(SACCT)
+    assert recorded_log(str(file), "sacct", None, "UTC", OnError.REFUSE).trace.gpus is None
+
+
+ARRAY = """\
+JobIDRaw|JobID|Submit|Eligible|Start|End|Timelimit|ReqCPUS|State
+10|10_0|1000000000|1000000000|1000000000|1000000600|00:10:00|1|COMPLETED
+11|10_1|1000000000|1000000600|1000000600|1000001200|00:10:00|1|COMPLETED
+12|10_2|1000000000|1000001200|1000001200|1000001800|00:10:00|1|COMPLETED
+"""
+
+
+def test_a_task_that_its_array_s_throttle_held_is_submitted_when_a_task_before_it_had_ended(
+    tmp_path,
+):
+    file = tmp_path / "log"
+    file.write_text(ARRAY)  # --array=0-2%1
+    trace = recorded_log(str(file), "sacct", None, "UTC", OnError.REFUSE).trace
+    assert trace.submit.tolist() == [0, 600, 1200]
+    semantics = Semantics(policy="slurm")
+    played = simulate(prepare(trace, processors=3), semantics, Estimates.named("requested"))
+    assert played.start.tolist() == [0, 600, 1200]  # not all at once on the three processors

@@ -21,7 +21,13 @@ from simulator.reports.backtest.repetitions import (
     play_all,
     tasks_of,
 )
-from simulator.reports.backtest.site import BacktestSite, SiteFiles, groupings_of, machines_of
+from simulator.reports.backtest.site import (
+    BacktestSite,
+    SiteFiles,
+    groupings_of,
+    machines_of,
+    without_unused,
+)
 from simulator.reports.backtest.special_logs import few_jobs, no_queue, one_user, right_requests
 from simulator.reports.backtest.winners import changes_of
 from simulator.scheduling.semantics import Semantics
@@ -55,6 +61,14 @@ def in_weeks(wait, slowdown, weeks, **others):
 def played(directory, site, methods, shakes):
     """All plays of a site, in this process."""
     return play_all(SiteFiles.written(site, directory), methods, shakes, processes=1)
+
+
+def test_columns_that_swf_has_no_field_for_are_files_too(tmp_path):
+    log = log_of([(0, 1, 10, 20), (5, 2, 10, 20)], 4)
+    log = without_unused(replace(log, nodes=np.array([1, 2]), gpus=np.array([4, 2])))
+    trace = SiteFiles.written(site_of(log), tmp_path).mapped().trace
+    assert (trace.nodes.tolist(), trace.gpus.tolist()) == ([1, 2], [4, 2])
+    assert trace.gpus.dtype == np.int32
 
 
 def case_of(waits, slowdowns=(2.0, 2.0, 2.0), *, quality=Quality.GOOD, special=(),

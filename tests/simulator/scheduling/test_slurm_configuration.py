@@ -5,7 +5,7 @@ from workloads import workload_of
 
 from simulator.scheduling.slurm_cluster import queues_of_jobs
 from simulator.scheduling.slurm_configuration import SlurmConfigurationError, read_configuration
-from simulator.scheduling.slurm_rules import SlurmPartition
+from simulator.scheduling.slurm_rules import SlurmPartition, SlurmReservation
 from simulator.scheduling.workload import WorkloadError
 
 CONFIG = """\
@@ -103,12 +103,81 @@ def test_what_is_not_modelled_is_listed(directory):
         "bf_min_prio_reserve=5",
         "memory",
     )
-    (directory / "nodes.txt").write_text(NODES + node("g1", 8, gres="gpu:4"))
-    (directory / "reservations.txt").write_text("ReservationName=maintenance StartTime=...\n")
-    assert {"Gres", "reservations"} <= set(read_configuration(directory).unmodelled)
+    (directory / "nodes.txt").write_text(NODES + node("g1", 8, gres="gpu:4,nvme:a:1(S:0,1)"))
+    assert "Gres nvme" in read_configuration(directory).unmodelled
     text = PARTITIONS.replace("OverSubscribe=NO", "OverSubscribe=FORCE:4")
     (directory / "partitions.txt").write_text(text)
     assert "OverSubscribe=FORCE:4 of batch" in read_configuration(directory).unmodelled
+
+
+def test_gpus_of_nodes_are_counted_whatever_their_type(directory):
+    assert read_configuration(directory).cluster.gpus == ()
+    more = node("g1", 8, gres="gpu:a100:2(S:0-1),gpu:v100:3") + node("g2", 8, gres="nvme:1,gpu:4")
+    (directory / "nodes.txt").write_text(NODES + more)
+    cluster = read_configuration(directory).cluster
+    assert cluster.gpus == (0, 0, 0, 0, 5, 4)
+    assert "; 9 GPUs; partitions" in cluster.card()
+
+
+MAINTENANCE = """\
+ReservationName=maint StartTime=1792564800 EndTime=1792594800 Duration=08:20:00
+   Nodes=n[02-04] NodeCnt=3 CoreCnt=40 Features=(null) PartitionName=(null) Flags=MAINT,SPEC_NODES
+   TRES=cpu=40
+   AllowedPartitions=(null) QOS=(null)
+   Users=root Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null)
+   MaxStartDelay=(null)
+
+"""
+
+
+def reservation(name, nodes="n01", flags="", times=(1792564800, 1792594800), more=""):
+    """A further reservation as scontrol prints it."""
+    return (
+        f"ReservationName={name} StartTime={times[0]} EndTime={times[1]} Duration=08:20:00\n"
+        f"   Nodes={nodes} NodeCnt=1 CoreCnt=8 Features=(null) PartitionName=wide Flags={flags}\n"
+        f"{more}   TRES=cpu=8\n   Users=alice Accounts=(null) MaxStartDelay=(null)\n\n"
+    )
+
+
+def test_reservations_are_those_of_the_site(directory):
+    text = MAINTENANCE + reservation("nightly", "ALL", "DAILY,ALL_NODES")
+    text += reservation("part", "n01,n[03-04]", "PART_NODES,PURGE_COMP=00:05:00")
+    (directory / "reservations.txt").write_text(text.replace("ALL ", "n[01-04] "))
+    rules = read_configuration(directory)
+    times = {"begin": 1792564800, "end": 1792594800}
+    assert rules.cluster.reservations == (
+        SlurmReservation(name="maint", ranges=((1, 4),), maintenance=True, **times),
+        SlurmReservation(name="nightly", ranges=((0, 4),), period=86400, all_nodes=True, **times),
+        SlurmReservation(name="part", ranges=((0, 1), (2, 4)), partition="wide", **times),
+    )
+    assert rules.unmodelled[-3:] == (
+        "jobs in reservation nightly",
+        "jobs in reservation part",
+        "PURGE_COMP of reservation part",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "unmodelled"),
+    [
+        (
+            reservation("local", times=("2026-10-21T08:00:00", "2026-10-21T16:20:00")),
+            "reservation local, whose times are not Unix seconds (SLURM_TIME_FORMAT=%s)",
+        ),
+        (
+            reservation("cores", more="     NodeName=n01 CoreIDs=0-3\n"),
+            "reservation cores of cores",
+        ),
+        (reservation("ahead", flags="TIME_FLOAT"), "TIME_FLOAT of reservation ahead"),
+    ],
+)
+def test_a_reservation_that_is_not_modelled_takes_no_nodes_and_is_listed(
+    directory, text, unmodelled
+):
+    (directory / "reservations.txt").write_text(text)
+    rules = read_configuration(directory)
+    assert rules.cluster.reservations == ()
+    assert unmodelled in rules.unmodelled
 
 
 def test_nodes_that_are_down_or_drained_take_no_jobs(directory):
