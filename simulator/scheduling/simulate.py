@@ -238,7 +238,7 @@ def _stops(state: AnyState, progress: Callable[[int], object] | None) -> Iterato
     if progress:
         pause_at[0] = PROGRESS_STEP
     while (stopped := run(state)) != DONE:
-        if stopped == slurm.STUCK:
+        if stopped == slurm.STUCK and isinstance(state, SlurmState):
             raise WorkloadError(_stuck(state))
         yield stopped
         if progress and submitted[0] >= pause_at[0]:
@@ -249,7 +249,7 @@ def _stops(state: AnyState, progress: Callable[[int], object] | None) -> Iterato
         progress(int(submitted[0]) - reported)
 
 
-def _stuck(state: AnyState) -> str:
+def _stuck(state: SlurmState) -> str:
     """Return the sentence on a job that reservations leave no nodes or no time for."""
     job = state.jobs[state.queue[0]]
     return (

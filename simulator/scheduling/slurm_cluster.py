@@ -119,7 +119,10 @@ def _groups(cluster: SlurmCluster) -> list[NodeGroup]:
     if not cluster.gpus:
         return [NodeGroup(*group) for group in cluster.groups]
     kinds = [kind for nodes, *kind in cluster.groups for _ in range(nodes)]
-    return [NodeGroup(1, *kind, gpus) for kind, gpus in zip(kinds, cluster.gpus, strict=True)]
+    return [
+        NodeGroup(1, cpus, weight, gpus)
+        for (cpus, weight), gpus in zip(kinds, cluster.gpus, strict=True)
+    ]
 
 
 def _nodes_of(partition: SlurmPartition) -> PartitionNodes:

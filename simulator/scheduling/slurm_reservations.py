@@ -25,7 +25,8 @@ def read_reservations(
         text: what scontrol prints, with times in Unix seconds.
         places: places of the nodes in the list of nodes, by their names.
     """
-    found, unmodelled = [], []
+    found: list[SlurmReservation] = []
+    unmodelled: list[str] = []
     for words in blocks(text, "ReservationName"):
         unmodelled += _unmodelled(words)
         names = host_names(words.get("Nodes", ""))

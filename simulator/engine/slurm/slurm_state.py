@@ -304,6 +304,7 @@ def new_slurm_state(
         or bool(jobs["gpus"].any())
         or not all(each.exclusive for each in partitions)
     )
+    members = [each.members for each in partitions] + [each.members for each in reservations]
     size, nodes = len(jobs), len(cpus)
     words = -(-nodes // BITS)
     places = min(size, int(cpus.sum()))
@@ -323,9 +324,7 @@ def new_slurm_state(
         sets=np.zeros((5, words), np.int64),
         completing=np.zeros((1, words), np.int64),
         partitions=records_of(len(partitions), PARTITION),
-        partition_sets=np.stack(
-            [set_of(each.members, nodes) for each in (*partitions, *reservations)]
-        ),
+        partition_sets=np.stack([set_of(each, nodes) for each in members]),
         reservations=records_of(len(reservations), RESERVATION),
         slots=records_of(slots, SLOT),
         slot_sets=np.zeros((slots, words), np.int64),
