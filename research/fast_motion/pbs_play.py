@@ -25,6 +25,7 @@ from recorded_plays import write_play
 from slurm_play import LogJob, fitting, jobs_of, parser_of, play_all, run
 
 from simulator.scheduling.pbs_configuration import read_pbs_configuration
+from simulator.scheduling.pbs_formula import LENGTH
 from simulator.scheduling.slurm_rules import SlurmCluster
 
 CYCLE_LINE = re.compile(r"^(\S+ \S+?);.*;(Starting|Leaving) Scheduling Cycle", re.MULTILINE)
@@ -43,6 +44,8 @@ def play_job(job: LogJob, cluster: SlurmCluster) -> PlayJob:
     words = ["-N", f"J{job.job}", "-q", queue.name, "-l", f"select={select}"]
     if job.time_min_minutes:
         words += ["-A", str(60 * job.time_min_minutes)]
+    if job.length_minutes:
+        words += ["-l", f"{LENGTH}={60 * job.length_minutes}"]
     limit = 60 * job.limit_minutes
     return PlayJob(job.submit, job.run, [*words, "-l", f"walltime={limit}"], longest=limit)
 
@@ -91,8 +94,8 @@ def rows_of(
             "job": job.job, "submit": int(words["qtime"]) - zero,
             "start": int(words["start"]) - zero, "end": int(words["end"]) - zero,
             "size": job.size, "limit_minutes": job.limit_minutes,
-            "time_min_minutes": job.time_min_minutes, "wanted_run": job.run,
-            "partition": words["queue"], "state": words["Exit_status"],
+            "time_min_minutes": job.time_min_minutes, "length_minutes": job.length_minutes,
+            "wanted_run": job.run, "partition": words["queue"], "state": words["Exit_status"],
             "nodes": " ".join(dict.fromkeys(re.findall(r"(n\d+):", words["exec_vnode"]))),
         }  # fmt: skip
 
@@ -117,6 +120,8 @@ def play_pbs(options: argparse.Namespace) -> None:
     usual = (PREFIX / "etc/pbs_sched_config").read_text()
     nodes = workload.processors_of_machine
     played = read_server(options.site) if options.site else plain_server(nodes, usual)
+    if options.site_factor:
+        played = played.ordered()
     for change in played.changes:
         print(f"site: {change}")
     play_all(options, len(jobs), lambda file: play_once(file, played, jobs, options))
@@ -129,7 +134,10 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--soft-walltime", dest="time_min", metavar="METHOD", help="predictions of it are given"
     )
-    parser.set_defaults(site_factor=None)
+    parser.add_argument(
+        "--order", dest="site_factor", metavar="METHOD", help="order by its predictions, as the "
+        "hook's mode order and its formula",
+    )  # fmt: skip
     return parser.parse_args()
 
 

@@ -7,9 +7,10 @@ the jobs. Users, hosts, hooks and permissions are those of the play.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from simulator.scheduling.pbs_configuration import attributes_of_nodes, texts_of
+from simulator.scheduling.pbs_formula import AGED_FORMULA, LENGTH
 
 _KEPT = {
     "server": re.compile(
@@ -28,6 +29,13 @@ _KEPT = {
 DEFAULT_QUEUE = "workq"
 """Queue that every new server has."""
 
+ORDERED = (
+    f"create resource {LENGTH} type=long",
+    "set server eligible_time_enable = true",
+    f'set server job_sort_formula = "{AGED_FORMULA}"',
+)
+"""Commands by which a site orders the queue by predictions, in the hook's mode ``order``."""
+
 STRICT = re.compile(r"^strict_ordering:.*$", re.MULTILINE)
 
 
@@ -45,6 +53,11 @@ class PlayedServer(NamedTuple):
     nodes: Sequence[Mapping[str, str]]
     commands: Sequence[str]
     changes: Sequence[str]
+
+    def ordered(self) -> Self:
+        """Return the same with the queue ordered by predictions, in place of the site's formula."""
+        kept = [each for each in self.commands if "job_sort_formula" not in each]
+        return self._replace(commands=[*kept, *ORDERED])
 
     def vnodes(self) -> str:
         """Return the file by which one pbs_mom has all nodes, each as a host of its own."""

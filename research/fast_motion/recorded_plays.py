@@ -35,7 +35,7 @@ class RecordedPlay(NamedTuple):
     """A recorded play: a column for each field; times are seconds.
 
     Attributes:
-        length: predicted lengths by which site factors order the queue; 0: none.
+        length: predicted lengths by which site factors or a formula order the queue; 0: none.
     """
 
     submit: Integers
@@ -119,7 +119,8 @@ def estimates_of(play: RecordedPlay) -> Estimates:
 def twin_starts(play: RecordedPlay, rules: SlurmRules | PbsRules, processors: int) -> Integers:
     """Return the starts of the twin."""
     if isinstance(rules, PbsRules):
-        semantics = Semantics(policy="pbs", pbs=rules)
+        profile = "order" if play.length.any() else "regular"
+        semantics = Semantics.adjusted(profile, policy="pbs", pbs=rules)
     elif play.length.any():
         # The site factors of a play hold the age of jobs, so that no other factor counts.
         rules = replace(rules, priority_type=BASIC)

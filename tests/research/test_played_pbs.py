@@ -77,6 +77,23 @@ def test_a_plain_server_is_in_strict_order_and_gives_whole_nodes():
     assert plain.commands == ["set server resources_default.place = scatter:excl"]
 
 
+def test_an_order_by_predictions_takes_the_place_of_the_sites_formula(site):
+    commands = site.ordered().commands
+    assert "set queue short Priority = 150" in commands
+    formula = "eligible_time - min(4 * (walltimed_length or walltime), 86400)"
+    found = [each for each in commands if "job_sort_formula" in each]
+    assert found == [f'set server job_sort_formula = "{formula}"']
+    created = commands.index("create resource walltimed_length type=long")
+    assert created < len(commands) - 1, "PBS refuses a formula of a resource that is not there"
+
+
+def test_a_predicted_length_is_a_resource_of_its_job():
+    queue = SlurmPartition(name="short", ranges=((0, 4),), exclusive=True)
+    cluster = SlurmCluster(groups=((4, 8, 1),), partitions=(queue,))
+    assert "walltimed_length=180" in play_job(JOB._replace(length_minutes=3), cluster).options
+    assert not any("walltimed_length" in word for word in play_job(JOB, cluster).options)
+
+
 @pytest.mark.parametrize(
     ("exclusive", "size", "select"),
     [(True, 12, "2:ncpus=8"), (False, 12, "12:ncpus=1"), (False, 5, "1:ncpus=5")],
