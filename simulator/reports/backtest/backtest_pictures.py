@@ -40,6 +40,9 @@ STYLE: dict[Any, Any] = {
 MOST_SHOWN = 1.0
 """Gains and losses are drawn up to 100 percent."""
 
+FAR_MONTH = 20
+"""Where a month waits so many times as long as the median one, hours are shown by powers of ten."""
+
 OWN_LABEL = {REQUESTED: "today", BY_REQUEST: "ordered by request", EXACT: "run times known exactly"}
 
 
@@ -270,6 +273,10 @@ def _believed_by_month(figure: Figure, tested: Backtest) -> None:
     axes.plot(places, believed.simulated_by_month / 3600, color=_colour(REQUESTED), marker=".",
               label="simulated, today's requests")  # fmt: skip
     _month_axis(axes, believed.months)
+    waits = np.concatenate([believed.logged_by_month, believed.simulated_by_month])
+    if np.nanmax(waits) > FAR_MONTH * np.nanmedian(waits):
+        axes.set_yscale("symlog", linthresh=1.0)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda hours, _: f"{hours:,g}"))
 
 
 def _month_axis(axes: Axes, months: Sequence[str]) -> None:
