@@ -27,15 +27,14 @@ from simulator.reports.backtest.site import BacktestSite, groupings_of
 from simulator.reports.backtest.winners import GroupChanges, changes_of
 from simulator.reports.tables import text_table
 from simulator.scheduling import semantics as rules_of_twins
-from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, JobEstimates
+from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.semantics import PBS, SLURM, Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.slurm_rules import MULTIFACTOR, SlurmCluster, SlurmPartition, SlurmRules
 from simulator.scheduling.workload import Workload, first_jobs, prepare
-from simulator.studies.scheduling.scheduling_plays import answers
 from simulator.traces.shake import shaken
 from simulator.traces.swf import read_swf
-from simulator.traces.trace import Trace
+from simulator.traces.trace import Integers, Trace
 
 HOUR = 3600
 METHOD = "auto"
@@ -176,18 +175,16 @@ class Log:
 
     trace: Trace
     cores: int | None
-    predictions: JobEstimates
+    predictions: Integers
 
     def estimates(self, name: str) -> Estimates:
         """Return a source of estimates that asks no method again."""
         if name != METHOD:
             return Estimates.named(name)
 
-        def known(workload: Workload) -> JobEstimates:
-            places = np.searchsorted(self.trace.line, workload.trace.line)
-            return JobEstimates._make(column[places] for column in self.predictions)
-
-        return Estimates(name, known=known)
+        return Estimates(
+            name, known=lambda workload: self.predictions[places_of(workload, self.trace)]
+        )
 
 
 def read_log(path: Path, jobs: int, *, last: bool) -> Log:
@@ -196,7 +193,25 @@ def read_log(path: Path, jobs: int, *, last: bool) -> Log:
     trace = whole.select(np.arange(len(whole)) >= len(whole) - jobs) if last else whole
     trace = first_jobs(trace, jobs)
     cores = next((each for name, each in NODES.items() if path.name.startswith(name)), None)
-    return Log(trace, cores, answers(trace, METHOD))
+    return Log(trace, cores, predictions_of(trace))
+
+
+def predictions_of(trace: Trace) -> Integers:
+    """Ask the method about each job, in a schedule of EASY by requests; 0 for other lines."""
+    workload = prepare(trace)
+    by_requests = Semantics(
+        estimated_order=False, estimated_backfilling=False, estimated_running=False
+    )
+    found = np.zeros(len(trace), np.int64)
+    found[places_of(workload, trace)] = simulate(
+        workload, by_requests, Estimates.named(METHOD)
+    ).estimate
+    return found
+
+
+def places_of(workload: Workload, trace: Trace) -> Integers:
+    """Return the places of a workload's jobs among the lines of a trace."""
+    return np.searchsorted(trace.line, workload.trace.line)
 
 
 def site_of(name: str, log: Log) -> tuple[BacktestSite, str, SlurmRules | None]:

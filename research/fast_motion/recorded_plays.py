@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from fast_cluster import unix_of
 
-from simulator.scheduling.estimates import Estimates, JobEstimates
+from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.pbs_configuration import read_pbs_configuration
 from simulator.scheduling.pbs_rules import PbsRules
 from simulator.scheduling.semantics import Semantics
@@ -113,7 +113,7 @@ def estimates_of(play: RecordedPlay) -> Estimates:
     """Return the predicted lengths of the jobs, else their TimeMin, else their limits."""
     lengths = np.where(play.length, play.length, play.time_min)
     values = np.where(lengths, lengths, play.limit)
-    return Estimates("recorded", known=lambda workload: JobEstimates.of(values, workload))
+    return Estimates("recorded", known=lambda _: values)
 
 
 def twin_starts(play: RecordedPlay, rules: SlurmRules | PbsRules, processors: int) -> Integers:

@@ -122,7 +122,7 @@ def backtest(
             autocompletion=one_of(ADJUSTMENTS),
             help="Where predictions act: order: on the order of the queue, within bounds (default "
             "of slurm and pbs); order-and-time-min: also as TimeMin or soft_walltime; regular: on "
-            "plans alone (default of easy); selective; guarded; guarded-kept.",
+            "plans alone (default of easy); selective.",
         ),
     ] = None,
     site_factor: Annotated[

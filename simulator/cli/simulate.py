@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import product
 from pathlib import Path
 from secrets import token_hex
@@ -75,18 +74,6 @@ MOST_MINUTES = 366 * 24 * 60
 """The longest request, which bounds ``--pinning`` and ``--shake``."""
 
 
-class Source(StrEnum):
-    """The source of runtimes for a decision of the scheduler."""
-
-    ESTIMATES = "estimates"
-    REQUESTS = "requests"
-
-
-def acts(source: Source | None) -> bool | None:
-    """Return whether estimates act on the decision; None without a source."""
-    return None if source is None else source is Source.ESTIMATES
-
-
 def simulate(
     trace: TraceFile,
     *,
@@ -120,18 +107,6 @@ def simulate(
     adjust: Annotated[
         str, choice("Where estimates act", ADJUSTMENTS, "--adjust", "--profile")
     ] = "regular",
-    estimated_order: Annotated[
-        Source | None,
-        typer.Option("--order-by", help="estimates or requests; overrides --adjust."),
-    ] = None,
-    estimated_backfilling: Annotated[
-        Source | None,
-        typer.Option("--backfill-by", help="estimates or requests; overrides --adjust."),
-    ] = None,
-    estimated_running: Annotated[
-        Source | None,
-        typer.Option("--run-by", help="estimates or requests; overrides --adjust."),
-    ] = None,
     slurm_config: SlurmConfig = None,
     pbs_config: PbsConfig = None,
     requests: Annotated[
@@ -141,12 +116,6 @@ def simulate(
     overrun: Annotated[str, choice("Jobs that overran their request", OVERRUNS)] = "kill",
     processors: MachineSize = None,
     cores_per_node: CoresPerNode = None,
-    scenario: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=6, help="Of Rocchetti et al., Table 4: sets --order and --estimates."
-        ),
-    ] = None,
     limit: Limit = None,
     on_error: MalformedLines = OnError.REFUSE,
     shake: Annotated[
@@ -196,7 +165,6 @@ def simulate(
     check_alone(output, "the schedule", as_json=as_json)
     check_file(output)
     check_directory(report)
-    estimates, order = of_scenario(scenario, estimates, order)
     refuse_idle(shake=shake, repeat=repeat, estimates=estimates or (), url=url)
     site = site_of_twin(slurm_config, pbs_config, policy or [], cores_per_node)
     rules = {
@@ -207,9 +175,6 @@ def simulate(
         "pinning": round(60 * pinning),
         "pinned": pinned,
         "correction": correction,
-        "estimated_order": acts(estimated_order),
-        "estimated_backfilling": acts(estimated_backfilling),
-        "estimated_running": acts(estimated_running),
         **site.rules,
     }
     combinations = Combinations(
@@ -405,26 +370,6 @@ def site_of_twin(
         rules[twin] = read(directory)
     clusters = [each.cluster for each in rules.values() if each.cluster]
     return SiteOfTwin(rules, clusters[0].cpus if clusters else None)
-
-
-def of_scenario(
-    scenario: int | None, estimates: list[str] | None, order: str | None
-) -> tuple[list[str] | None, str | None]:
-    """Return estimates and order of a scenario of Rocchetti et al., Table 4, else as given.
-
-    Raises:
-        CommandError: they are given beside it.
-    """
-    if scenario is None:
-        return estimates, order
-    if estimates or order:
-        raise CommandError(
-            "--scenario sets --order and --estimates: leave them out.", ExitCode.USAGE
-        )
-    from simulator.studies.rocchetti.stretches import SCENARIOS
-
-    source, order = SCENARIOS[scenario - 1]
-    return [source], order
 
 
 def semantics_of(

@@ -142,29 +142,6 @@ EXPERIMENTS = (
         has_exhibits=True,
     ),
     Experiment(
-        "scheduling",
-        """Show what predictions do to a schedule under EASY and EASY-SJBF, in every profile.
-
-        Every method is asked once about each job, in a schedule of EASY by requests. Its answers
-        are then used under each policy and profile (docs/simulator.md), for the log and for copies
-        whose submissions are moved by up to a minute. Waits and slowdowns are compared with those
-        by requests, copy by copy; goals are marked as reached or missed.
-
-        For example:
-
-            walltimed experiment scheduling SDSC-SP2-1998-4.2-cln.swf.gz -m least-cost
-            walltimed experiment scheduling *.swf.gz --first HPC2N=100000 --output out
-        """,
-        TRACES,
-        {
-            "shake": option(int, default=10, min=0, help="Copies with moved submissions."),
-            "method": option(list[str], "--method", "-m", default=(), help="Method, such as knn."),
-            "first": option(
-                list[str], default=(), metavar="LOG=JOBS", help="First jobs of the log named so."
-            ),
-        },
-    ),
-    Experiment(
         "tang",
         """Adjust requests under WFP and FCFS, for all jobs or for waiting jobs only.
 

@@ -11,7 +11,7 @@ from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE
 from predictors.aged_length import aged_length as key_of_length
 from predictors.aged_length import site_factor as factor_of_length
 from simulator.engine.compiled import inlined, kernel
-from simulator.engine.state import NEVER, UNKNOWN, State
+from simulator.engine.state import UNKNOWN, State
 
 FCFS, SJF, WFP, PSP, PSP_AGING, SJF_AGING = range(6)
 
@@ -56,20 +56,16 @@ def join(state: State, number: int) -> None:
     waiting = state.queue[clock.tail]
     waiting.job = number
     waiting.processors = job.processors
-    median = job.median if rules.guarded else job.estimate
-    bound = job.bound if rules.guarded else job.estimate
-    waiting.estimate = bound if rules.estimated_backfilling else job.request
-    waiting.length = median if rules.estimated_backfilling else job.request
+    waiting.estimate = job.estimate if rules.estimated_backfilling else job.request
     waiting.tick = UNKNOWN
     waiting.planned = UNKNOWN
     waiting.pinned = UNKNOWN
-    waiting.reserved = NEVER
     waiting.started = 0
     waiting.key = 0.0
     if rules.order == SJF:
-        waiting.key = median if rules.estimated_order else job.request
+        waiting.key = job.estimate if rules.estimated_order else job.request
     elif rules.order == SJF_AGING:
-        length = median if rules.estimated_order else job.request
+        length = job.estimate if rules.estimated_order else job.request
         waiting.key = aged_length(job.submit, length)
     elif rules.order == PSP:
         waiting.key = -job.priority
@@ -106,8 +102,7 @@ def _renew(state: State, place: int) -> None:
     rules = state.rules[0]
     wait = state.clock[0].now - job.submit
     if rules.order == WFP:
-        median = job.median if rules.guarded else job.estimate
-        estimate = median if rules.estimated_order else job.request
+        estimate = job.estimate if rules.estimated_order else job.request
         waiting.key = -((wait / estimate) ** 3) * job.processors
         return
     tick = max(wait // _TICK, 1)

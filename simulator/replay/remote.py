@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from predictors.base import Question
 from predictors.jobs import Completion, Prediction, Submission
 
 LARGEST_BATCH = 1000
@@ -21,12 +20,6 @@ LARGEST_BATCH = 1000
 
 SOCKET_SCHEME = "unix:"
 """The prefix of the address of a service on a Unix socket; the socket's path follows."""
-
-
-class AnsweredEstimate(Prediction, frozen=True, kw_only=True, gc=False):
-    """A prediction as the API answers it, where the median is called likely."""
-
-    median: float | None = msgspec.field(name="likely", default=None)
 
 
 class RemoteError(Exception):
@@ -56,7 +49,7 @@ class ServiceUnavailableError(ConnectionError):
 class BatchAnswer(msgspec.Struct):
     """The answer to several submissions: predictions in their order."""
 
-    predictions: list[AnsweredEstimate]
+    predictions: list[Prediction]
 
 
 class SocketConnection(HTTPConnection):
@@ -125,30 +118,17 @@ class Client:
             self._headers["Authorization"] = f"Bearer {token}"
         self._credential = credential
 
-    def predict(
-        self, submission: Submission, method: str | None = None, *, coverage: float | None = None
-    ) -> Prediction:
-        """Request one prediction.
-
-        Without a method the service's default answers, and without a coverage the interval has
-        the service's own.
-        """
-        question = fields_of(submission) | _options(method, coverage)
+    def predict(self, submission: Submission, method: str | None = None) -> Prediction:
+        """Request one prediction; without a method the service's default answers."""
+        question = fields_of(submission) | _method(method)
         answer = self.call("POST", "/v1/predictions", question)
-        return msgspec.json.decode(answer, type=AnsweredEstimate)
+        return msgspec.json.decode(answer, type=Prediction)
 
     def predict_batch(
-        self,
-        submissions: Sequence[Submission],
-        method: str | None = None,
-        *,
-        coverage: float | None = None,
+        self, submissions: Sequence[Submission], method: str | None = None
     ) -> Sequence[Prediction]:
         """Request several predictions at once; they are the same as one by one."""
-        question = {
-            "submissions": [fields_of(each) for each in submissions],
-            **_options(method, coverage),
-        }
+        question = {"submissions": [fields_of(each) for each in submissions], **_method(method)}
         answer = self.call("POST", "/v1/predictions/batch", question)
         return msgspec.json.decode(answer, type=BatchAnswer).predictions
 
@@ -271,21 +251,10 @@ class RemotePlayer:
 
     def predict(self, method: str, submissions: Sequence[Submission]) -> Sequence[Prediction]:
         """Ask the service for predictions of ``method``."""
-        return self._ask(method, submissions, None)
-
-    def ask(
-        self, method: str, submissions: Sequence[Submission], question: Question
-    ) -> Sequence[Prediction]:
-        """Ask the service for predictions with intervals of the coverage in ``question``."""
-        return self._ask(method, submissions, question.coverage)
-
-    def _ask(
-        self, method: str, submissions: Sequence[Submission], coverage: float | None
-    ) -> Sequence[Prediction]:
         name = self._names[method]
         if len(submissions) == 1:
-            return [self._client.predict(submissions[0], name, coverage=coverage)]
-        return self._client.predict_batch(submissions, name, coverage=coverage)
+            return [self._client.predict(submissions[0], name)]
+        return self._client.predict_batch(submissions, name)
 
     def observe(self, ended: Sequence[Completion]) -> None:
         """Report the runs to the service."""
@@ -298,10 +267,9 @@ def fields_of(submission: Submission) -> dict[str, Any]:
     return {name: value for name, value in known if value is not None}
 
 
-def _options(method: str | None, coverage: float | None) -> dict[str, Any]:
-    """Return the fields of a question that are not None."""
-    given = {"method": method, "coverage": coverage}
-    return {name: value for name, value in given.items() if value is not None}
+def _method(method: str | None) -> dict[str, str]:
+    """Return the field of a question that names a method, if there is one."""
+    return {} if method is None else {"method": method}
 
 
 def _detail(answer: bytes) -> str:

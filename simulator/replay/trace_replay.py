@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from predictors.base import Predictor, Question, UncertainPredictor
+from predictors.base import Predictor, UncertainPredictor
 from predictors.jobs import Completion, Prediction, Submission
 from predictors.measures import Seconds
 
@@ -31,12 +31,6 @@ class Player(Protocol):
         """Predict jobs that were just submitted; changes no answer."""
         ...
 
-    def ask(
-        self, method: str, submissions: Sequence[Submission], question: Question
-    ) -> Sequence[Prediction]:
-        """Predict with median and interval, where the method gives them; changes no answer."""
-        ...
-
     def observe(self, ended: Sequence[Completion]) -> None:
         """Let every method learn from runs that have ended."""
         ...
@@ -58,15 +52,6 @@ class InProcess:
         """Ask the predictor labelled ``method``."""
         predict = self.predictors[method].predict
         return [predict(submission) for submission in submissions]
-
-    def ask(
-        self, method: str, submissions: Sequence[Submission], question: Question
-    ) -> Sequence[Prediction]:
-        """Ask the predictor labelled ``method`` with median and interval, if it has them."""
-        predictor = self.predictors[method]
-        if not isinstance(predictor, UncertainPredictor):
-            return self.predict(method, submissions)
-        return [predictor.ask(submission, question) for submission in submissions]
 
     def quantiles(
         self, method: str, submission: Submission, shares: Sequence[float], elapsed: float | None

@@ -4,20 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
-from typing import Any, NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from msgspec.structs import replace
 
 from predictors.accuracy_groups import Accuracies
-from predictors.base import Question
-from predictors.jobs import (
-    DEFAULT_CLUSTER,
-    Completion,
-    Prediction,
-    Submission,
-    in_agreement,
-)
+from predictors.jobs import DEFAULT_CLUSTER, Completion, Submission
 from simulator.engine.pbs.pbs_state import PbsState
 from simulator.engine.slurm.slurm_state import SlurmState
 from simulator.engine.state import State, whole_seconds
@@ -25,7 +18,7 @@ from simulator.replay.method_spec import MethodSpec
 from simulator.replay.predictions_file import read_predictions
 from simulator.replay.trace_replay import InProcess, Player
 from simulator.scheduling.forecast import QUANTILE_GRID, Quantiles
-from simulator.scheduling.semantics import BOUND, Semantics
+from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload
 from simulator.traces.completions import BLOCK, completions
 from simulator.traces.trace import Integers
@@ -37,10 +30,6 @@ REQUESTED = "requested"
 FILE = "file:"
 """Begins the name of a source that is a file of predictions, as in ``file:PATH#METHOD``."""
 
-GUARDED = Question(coverage=2 * BOUND - 1)
-"""The question under guarded rules: the upper end of its central interval is the bound."""
-
-
 RELEASED = Completion(
     submission=Submission(requested_walltime=1.0, submit_time=0.0),
     start_time=0.0,
@@ -48,29 +37,6 @@ RELEASED = Completion(
     runtime=0.0,
 )
 """Placeholder for the record of a finished job, which lets that record be freed."""
-
-
-class JobEstimates(NamedTuple):
-    """Estimated runtimes of jobs, in whole seconds.
-
-    Attributes:
-        estimate: point estimates.
-        median: medians; the estimates where a source gives no median.
-        bound: upper bounds at ``BOUND``; the requests where a source gives no bound.
-    """
-
-    estimate: Integers
-    median: Integers
-    bound: Integers
-
-    @classmethod
-    def of(cls, estimate: Integers, workload: Workload) -> Self:
-        """Build from point estimates alone."""
-        return cls(estimate, estimate, workload.request)
-
-    def at_most(self, requests: Integers) -> Self:
-        """Return a copy that is capped at the requests."""
-        return type(self)(*(np.minimum(each, requests) for each in self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +57,7 @@ class Estimates:
     player: Player | None = None
     cluster: str = DEFAULT_CLUSTER
     predictions: Mapping[int, float] | None = None
-    known: Callable[[Workload], JobEstimates] | None = None
+    known: Callable[[Workload], Integers] | None = None
 
     @classmethod
     def named(cls, text: str) -> Self:
@@ -107,17 +73,15 @@ class Estimates:
             return cls(text)
         return cls(text, InProcess({text: MethodSpec.parse(text).predictor()}))
 
-    def beforehand(self, workload: Workload) -> JobEstimates | None:
-        """Return the estimates of all jobs, or None if they depend on the simulation."""
+    def beforehand(self, workload: Workload) -> Integers | None:
+        """Return whole seconds for each job, or None if they depend on the simulation."""
         if self.player is not None:
             return None
         if self.known is not None:
-            return self.known(workload).at_most(workload.request)
+            return np.minimum(self.known(workload), workload.request)
         if self.predictions is not None:
-            return JobEstimates.of(_estimated(workload, self.predictions), workload)
-        if self.name == EXACT:
-            return JobEstimates(workload.runtime, workload.runtime, workload.runtime)
-        return JobEstimates.of(workload.request, workload)
+            return _estimated(workload, self.predictions)
+        return workload.runtime if self.name == EXACT else workload.request
 
 
 def predictions_of(text: str) -> Mapping[int, float]:
@@ -148,7 +112,7 @@ class EstimateFeed:
         state: state of the simulation; the loop stops where ``give`` is to be called.
         workload: the jobs of the simulation.
         estimates: the source of the estimates.
-        semantics: the rules, which say whether priorities, medians and bounds are needed.
+        semantics: the rules, which say whether priorities are needed.
         beside: the feed of another machine of the cluster, whose accuracies are shared.
     """
 
@@ -162,7 +126,6 @@ class EstimateFeed:
         beside: "EstimateFeed | None" = None,
     ) -> None:
         self._known = estimates.beforehand(workload)
-        self._guarded = semantics.guarded
         self._player = estimates.player
         self._method = estimates.name if self._player is None else self._player.methods[0]
         self.accuracies = Accuracies() if semantics.needs_priorities else None
@@ -174,12 +137,10 @@ class EstimateFeed:
             workload.trace, cluster=estimates.cluster
         )
         self._logged: list[Completion] = []
-        self._jobs = state.jobs
         self._ended = state.finished
         self._observed = 0
         # Looking a column up once, and not for each job, saves half of the time.
         self._start, self._estimate = state.jobs["start"], state.jobs["estimate"]
-        self._median, self._bound = state.jobs["median"], state.jobs["bound"]
         self._priority = state.jobs["priority"]
         self._finished = state.clock["finished"]
         self._now = state.clock["now"]
@@ -213,10 +174,9 @@ class EstimateFeed:
         first, behind = self._submitted.item(), self._wanted.item()
         submissions = self._submissions(first, behind)
         if self._known is not None:
-            store_estimates(self._jobs, self._known, slice(first, behind))
+            self._estimate[first:behind] = self._known[first:behind]
         elif self._player is not None:
-            ask = self._ask_guarded if self._guarded else self._ask
-            ask(self._player, first, submissions)
+            self._ask(self._player, first, submissions)
         if self.accuracies is not None:
             for job, submission in enumerate(submissions, first):
                 self._priority[job] = self._priority_of(submission)
@@ -253,12 +213,6 @@ class EstimateFeed:
         for job, prediction in enumerate(player.predict(self._method, submissions), first):
             self._estimate[job] = whole_seconds(prediction.predicted_walltime)
 
-    def _ask_guarded(self, player: Player, first: int, submissions: Sequence[Submission]) -> None:
-        """Store estimates, medians and bounds of the jobs from ``first`` on."""
-        for job, prediction in enumerate(player.ask(self._method, submissions, GUARDED), first):
-            self._estimate[job] = whole_seconds(prediction.predicted_walltime)
-            self._median[job], self._bound[job] = guard_of(prediction)
-
     def _priority_of(self, submission: Submission) -> float:
         assert self.accuracies is not None  # noqa: S101 - called only where there are priorities
         accuracy = self.accuracies.of(submission.user)
@@ -284,21 +238,3 @@ class EstimateFeed:
             runtime=logged.runtime,
             status=logged.status,
         )
-
-
-def store_estimates(jobs: Any, estimates: JobEstimates, which: slice = slice(None)) -> None:
-    """Write the estimates of some jobs into the jobs of a state."""
-    for name, column in estimates._asdict().items():
-        jobs[name][which] = column[which]
-
-
-def guard_of(prediction: Prediction) -> tuple[int, int]:
-    """Return median and bound in whole seconds, at most the request.
-
-    Without a median the prediction stands for it, and the request for the bound.
-    """
-    request, prediction = prediction.requested_walltime, in_agreement(prediction)
-    median, upper = prediction.predicted_walltime, request
-    if prediction.median is not None and prediction.interval is not None:
-        median, upper = prediction.median, prediction.interval.upper
-    return whole_seconds(min(median, request)), whole_seconds(min(upper, request))

@@ -36,25 +36,15 @@ TWIN_ORDERS = ("fcfs", "sjf", "sjf-aging")
 WHOLE_QUEUE = 2**31
 """A reservation depth that no queue exceeds."""
 
-BOUND = 0.9
-"""Share of jobs that run no longer than their bound."""
-
-_NOT_RUNNING = {"estimated_running": False}
-_GUARDED = {**_NOT_RUNNING, "guarded": True}
-
 PROFILES: Mapping[str, Mapping[str, bool]] = {
     "regular": {},
-    "selective": _NOT_RUNNING,
-    "guarded": _GUARDED,
-    "guarded-kept": {**_GUARDED, "keeps_reservations": True},
+    "selective": {"estimated_running": False},
 }
 """Rules that each profile sets: where estimates act, and where requests; others by default.
 
 Under "regular" estimates act everywhere, under "selective" not on running jobs; both are those of
-Tang et al., section 5.2. Under "guarded" medians compare waiting jobs, 90% bounds admit them, and
-running jobs have requests; under "guarded-kept" no reservation is moved later, either.
+Tang et al., section 5.2.
 """
-
 
 HAND_OVERS: Mapping[str, Mapping[str, Any]] = {
     "order": {"order": "sjf-aging", "estimated_backfilling": False, "estimated_running": False},
@@ -86,9 +76,6 @@ class Semantics:
         estimated_order: the order of the queue goes by estimates, else by requests.
         estimated_backfilling: plans and backfilling of waiting jobs go by estimates.
         estimated_running: the expected ends of running jobs go by estimates.
-        guarded: estimates of waiting jobs are medians where jobs are compared, and 90% bounds
-            where they are admitted.
-        keeps_reservations: under EASY and EASY-SJBF no reservation is moved later before it is due.
         site_factor: largest site factor of the order ``sjf-aging`` beside Slurm's other factors;
             None: what the age factor adds in ``MOST_PRECEDENCE`` seconds.
         slurm: the rules of the policy ``SLURM``; None where there is another policy.
@@ -106,8 +93,6 @@ class Semantics:
     estimated_order: bool = True
     estimated_backfilling: bool = True
     estimated_running: bool = True
-    guarded: bool = False
-    keeps_reservations: bool = False
     site_factor: int | None = None
     slurm: SlurmRules | None = None
     pbs: PbsRules | None = None
@@ -147,10 +132,6 @@ class Semantics:
         if self.order not in TWIN_ORDERS:
             raise SemanticsError(
                 f"Under {self.policy} the order is {', '.join(TWIN_ORDERS)}, not {self.order}."
-            )
-        if self.guarded or self.keeps_reservations:
-            raise SemanticsError(
-                f"{self.policy} takes one estimate of a job: no guarded profile fits it."
             )
         if self.events != "batch":
             raise SemanticsError(f"Under {self.policy} there are no {self.events} events.")
@@ -222,8 +203,6 @@ class Semantics:
             "order": ORDERS[self.order],
             "sequential": self.events == "sequential",
             "correction": CORRECTION_NUMBERS[self.correction],
-            "guarded": self.guarded,
-            "keeps_reservations": self.keeps_reservations,
             "estimated_order": self.estimated_order,
             "estimated_backfilling": self.estimated_backfilling,
             "estimated_running": self.estimated_running,
@@ -247,8 +226,7 @@ class Semantics:
             "Events": f"{self.events}: {EVENT_ORDERS[self.events]}",
         }
         if policy.run is backfilling.run:
-            kept = ", each kept until it is due" if self.keeps_reservations else ""
-            card["Reservations"] = f"{self.depth}{kept}"
+            card["Reservations"] = f"{self.depth}"
         if policy.run is conservative.run:
             card["Compression"] = f"{self.compression}: {COMPRESSION_MEANINGS[self.compression]}"
         if policy.names_nodes:
@@ -313,14 +291,9 @@ class Semantics:
 
     def _sources(self) -> Mapping[str, str]:
         """Return the source of runtimes for each decision."""
-        compared, admitted = "estimate", "estimate"
-        if self.guarded:
-            compared, admitted = "median", f"{BOUND:.0%} bound, shortest median first"
-            if not POLICIES[self.policy].shortest_first:
-                admitted = f"{BOUND:.0%} bound"
         return {
-            "queue order": compared if self.estimated_order else "request",
-            "backfilling": admitted if self.estimated_backfilling else "request",
+            "queue order": "estimate" if self.estimated_order else "request",
+            "backfilling": "estimate" if self.estimated_backfilling else "request",
             "running jobs": "estimate" if self.estimated_running else "request",
         }
 

@@ -19,8 +19,6 @@ from simulator.scheduling.estimates import (
     AnyState,
     EstimateFeed,
     Estimates,
-    JobEstimates,
-    store_estimates,
 )
 from simulator.scheduling.pbs_cluster import empty_server
 from simulator.scheduling.semantics import PBS, SLURM, Semantics
@@ -41,8 +39,6 @@ class Schedule:
 
     Attributes:
         estimate: the first estimate of each job, in seconds.
-        median: 0 unless decisions are guarded, and so is the bound.
-        bound: upper bounds by which jobs were admitted.
         corrections: number of estimates that each job outlived.
         backfilled: whether a job was started while a job ahead of it in the queue waited on.
         promise: the start that was first planned, or -1 under policies that do not plan.
@@ -57,8 +53,6 @@ class Schedule:
     estimates: str
     start: Integers
     estimate: Integers
-    median: Integers
-    bound: Integers
     corrections: Integers
     backfilled: NDArray[np.bool_]
     promise: Integers
@@ -66,11 +60,6 @@ class Schedule:
     nodes_since: Integers
     priority: NDArray[np.float64]
     seconds: float
-
-    @property
-    def job_estimates(self) -> JobEstimates:
-        """The estimates that the scheduler had of each job."""
-        return JobEstimates(self.estimate, self.median, self.bound)
 
     @property
     def wait(self) -> Integers:
@@ -121,7 +110,7 @@ def simulate(
     if known is None or semantics.needs_priorities:
         feed = EstimateFeed(state, workload, estimates, semantics)
     else:
-        store_estimates(state.jobs, known)
+        state.jobs["estimate"] = known
     for stopped in _stops(state, progress):
         if stopped == ESTIMATES_WANTED and feed:
             feed.give()
@@ -270,8 +259,6 @@ def _schedule(
         estimates=estimates,
         start=jobs["start"].copy(),
         estimate=jobs["estimate"].copy(),
-        median=jobs["median"].copy(),
-        bound=jobs["bound"].copy(),
         corrections=jobs["corrections"].copy(),
         backfilled=jobs["backfilled"] == 1,
         promise=jobs["promise"].copy(),

@@ -165,9 +165,7 @@ def _keeps_order(result: Result) -> bool:
 
 def _reserves(result: Result) -> bool:
     rules = result.semantics
-    # The file does not tell the bounds by which guarded jobs were admitted.
-    known = rules.policy in {"easy", "easy-sjbf"} and not rules.guarded
-    return known and _is_first_come(result)
+    return rules.policy in {"easy", "easy-sjbf"} and _is_first_come(result)
 
 
 def _binds_itself(result: Result) -> bool:
@@ -175,7 +173,6 @@ def _binds_itself(result: Result) -> bool:
     return (
         rules.policy == "conservative"
         and rules.compression != "replan"
-        and not rules.guarded
         and rules.estimated_backfilling == rules.estimated_running
         and not _outlived(result).any()
     )

@@ -11,7 +11,6 @@ from simulator.studies import (
 from simulator.studies.hanzich import hanzich_study
 from simulator.studies.klusacek import klusacek_study
 from simulator.studies.rocchetti import rocchetti_study
-from simulator.studies.scheduling import scheduling_study
 from simulator.studies.study import Study
 from simulator.studies.tang import tang_study
 from simulator.studies.xu import xu_study
@@ -22,7 +21,6 @@ STUDIES: Mapping[str, Study] = {
     "hanzich": hanzich_study.STUDY,
     "klusacek": klusacek_study.STUDY,
     "rocchetti": rocchetti_study.STUDY,
-    "scheduling": scheduling_study.STUDY,
     "tang": tang_study.STUDY,
     "wait-prediction": wait_prediction.STUDY,
     "xu": xu_study.STUDY,

@@ -160,24 +160,16 @@ def play_all(study: Study, parts: Sequence[Any], executor: Executor) -> Iterator
     yield from zip(parts, in_order(executor, study.play, parts), strict=True)
 
 
-Naming = Callable[[Path], str]
-"""A name of a log."""
-
-
 def first_word(path: Path) -> str:
     """The name of a file up to its first dot."""
     return path.name.split(".")[0]
 
 
-def names_of(paths: Sequence[Path], ways: Sequence[Naming] = (first_word,)) -> Mapping[Path, str]:
-    """Each log by the first of the ways that tells it apart from the others; else by its path."""
-    ways = (*ways, str)
-    counts = [Counter(map(way, set(paths))) for way in ways]
+def names_of(paths: Sequence[Path]) -> Mapping[Path, str]:
+    """Return the first word of each log that no other log begins with, else its path."""
+    counts = Counter(map(first_word, set(paths)))
     return {
-        path: next(
-            way(path) for way, count in zip(ways, counts, strict=True) if count[way(path)] == 1
-        )
-        for path in paths
+        path: first_word(path) if counts[first_word(path)] == 1 else str(path) for path in paths
     }
 
 

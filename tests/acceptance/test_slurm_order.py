@@ -4,7 +4,6 @@ import getpass
 import subprocess
 import time
 
-import numpy as np
 import pytest
 from private_slurm import reason_to_skip
 from running_service import WALLTIMED, eventually
@@ -12,7 +11,6 @@ from slurm_site import CLUSTER, SlurmSite
 from workloads import workload_of
 
 from simulator.engine.state import whole_seconds
-from simulator.scheduling.estimates import JobEstimates, store_estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import initial_state, run
 from simulator.scheduling.slurm_rules import MULTIFACTOR, SlurmRules
@@ -71,8 +69,7 @@ def played_factor(prediction):
     rules = SlurmRules(priority_type=MULTIFACTOR, priority_weight_age=AGE_WEIGHT)
     workload = workload_of([(0, 1, 10, REQUEST)], 1)
     state = initial_state(workload, Semantics.adjusted("order", policy="slurm", slurm=rules))
-    estimates = np.array([whole_seconds(prediction)])
-    store_estimates(state.jobs, JobEstimates.of(estimates, workload))
+    state.jobs["estimate"] = whole_seconds(prediction)
     run(state)
     return int(state.jobs["fixed_score"][0])
 

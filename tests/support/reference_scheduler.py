@@ -18,9 +18,6 @@ class Job:
     request: int
     estimate: int
     priority: float = 0.0
-    median: int | None = None
-    bound: int | None = None
-    reserved: int | None = None
     start: int | None = None
     serial: int = 0
     expected: int = 0
@@ -48,8 +45,6 @@ class Reference:
     estimated_order: bool = True
     estimated_backfilling: bool = True
     estimated_running: bool = True
-    guarded: bool = False
-    keeps_reservations: bool = False
     predict: object = None
     now: int = 0
     queue: list = field(default_factory=list)
@@ -79,7 +74,7 @@ class Reference:
         arrived = [job for job in upcoming if job.submit == self.now]
         for job in arrived:
             if self.predict:
-                job.estimate = job.median = self.predict(job, before=self.now + 1)
+                job.estimate = self.predict(job, before=self.now + 1)
         self.queue += arrived
         del upcoming[: len(arrived)]
         self.decide()
@@ -93,7 +88,7 @@ class Reference:
         arrived = [job for job in upcoming if job.submit == self.now]
         for job in arrived:
             if self.predict:
-                job.estimate = job.median = self.predict(job, before=self.now)
+                job.estimate = self.predict(job, before=self.now)
         for job in arrived:
             self.queue.append(job)
             self.decide()
@@ -164,22 +159,7 @@ class Reference:
         )
 
     def length(self, job):
-        estimate = job.bound if self.guarded else job.estimate
-        return estimate if self.estimated_backfilling else job.request
-
-    def shortness(self, job):
-        return self.middle(job) if self.estimated_backfilling else job.request
-
-    def middle(self, job):
-        return job.median if self.guarded else job.estimate
-
-    def reservation(self, job, earliest):
-        """When a blocked job is to start; a kept reservation only ever moves to the front."""
-        if not self.keeps_reservations:
-            return earliest
-        is_ahead = job.reserved is not None and job.reserved > self.now
-        job.reserved = min(earliest, job.reserved) if is_ahead else earliest
-        return job.reserved
+        return job.estimate if self.estimated_backfilling else job.request
 
     # What is started when.
 
@@ -193,7 +173,7 @@ class Reference:
         self.running.append(job)
 
     def key(self, job):
-        estimate = self.middle(job) if self.estimated_order else job.request
+        estimate = job.estimate if self.estimated_order else job.request
         wait = self.now - job.submit
         keys = {
             "fcfs": 0,
@@ -232,13 +212,12 @@ class Reference:
             return
         head, *others = self.queue
         if shortest_first:
-            others.sort(key=self.shortness)
+            others.sort(key=self.length)
         shadow = next(
             time
             for time in sorted({j.expected for j in self.running} | {self.now})
             if time >= self.now and self.processors - self.held(time) >= head.processors
         )
-        shadow = self.reservation(head, shadow)
         extra = self.processors - self.held(shadow) - head.processors
         for job in others:
             ends_in_time = self.now + self.length(job) <= shadow
@@ -261,10 +240,9 @@ class Reference:
             if job.planned == self.now:
                 begun.append(job)
             else:
-                job.planned = self.reservation(job, job.planned)
                 blocked += 1
         if shortest_first:
-            waiting.sort(key=self.shortness)
+            waiting.sort(key=self.length)
         for job in waiting:
             if self.fits(job.processors, self.now, self.length(job)):
                 job.planned = self.now

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 from reference_scheduler import Job
 
-from simulator.scheduling.estimates import JobEstimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import prepare
@@ -62,10 +61,7 @@ class Given:
         self._estimates = estimates
 
     def beforehand(self, workload):
-        if isinstance(self._estimates, JobEstimates):
-            return self._estimates
-        estimates = workload.request if self._estimates is None else np.array(self._estimates)
-        return JobEstimates.of(estimates, workload)
+        return workload.request if self._estimates is None else np.array(self._estimates)
 
 
 def schedule_of(jobs, processors, *, estimates=None, overrun="kill", cores=None, **rules):
@@ -78,9 +74,8 @@ def starts_of(jobs, processors, **options):
     return schedule_of(jobs, processors, **options).start.tolist()
 
 
-def jobs_of(workload, estimates, priorities=None, guards=None):
-    """The same jobs for the reference scheduler; guards are medians and bounds."""
+def jobs_of(workload, estimates, priorities=None):
+    """The same jobs for the reference scheduler."""
     columns = [workload.submit, workload.processors, workload.runtime, workload.request, estimates]
     columns.append(priorities or [0.0] * len(workload))
-    columns += guards or [estimates, workload.request]
     return [Job(*row) for row in zip(*(np.asarray(c).tolist() for c in columns), strict=True)]

@@ -9,10 +9,6 @@ that the head of the queue has reserved; extra are the processors that the head 
 
 Candidates are tried in the order of the queue or of their estimates (SJBF), ties by the queue.
 
-A reservation is made anew in each pass, and is later than in the pass before where a job that was
-admitted meanwhile is expected to run for longer than it was admitted for. If reservations are
-kept, it stays where it was at its earliest until that time has come.
-
 References: D. Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Tsafrir, Etsion and
 Feitelson 2007 for the shortest first.
 """
@@ -37,7 +33,7 @@ def decide(state: State) -> None:
         place += 1
     if place == clock.tail:
         return
-    if not state.rules[0].keeps_reservations and not _anyone_fits(state, place + 1):
+    if not _anyone_fits(state, place + 1):
         return  # a reservation that is forgotten with the pass would change nothing
     profile_running(state)
     candidates = _gather(state, _reserve(state, place))
@@ -72,26 +68,10 @@ def _reserve(state: State, place: int) -> int:
             machine.start(state, place)
         else:
             reserved += 1
-            begin = _kept(state, place, begin)
         take(state, begin, waiting.estimate, waiting.processors)
         place += 1
     note_lows(state)
     return place
-
-
-@inlined
-def _kept(state: State, place: int, begin: int) -> int:
-    """Return the reserved start of a blocked job; kept reservations are not moved later.
-
-    A reservation that is due now is made anew, because its processors are not free.
-    """
-    if not state.rules[0].keeps_reservations:
-        return begin
-    waiting = state.queue[place]
-    if waiting.reserved <= state.clock[0].now or begin < waiting.reserved:
-        waiting.reserved = begin
-    reserved: int = waiting.reserved
-    return reserved
 
 
 @kernel
@@ -103,7 +83,7 @@ def _gather(state: State, first: int) -> int:
     for place in range(first, clock.tail):
         waiting = state.queue[place]
         if waiting.processors <= clock.free:
-            enter(state, count, waiting.length if shortest_first else 0, place)
+            enter(state, count, waiting.estimate if shortest_first else 0, place)
             count += 1
     list_sorted(state, count)
     return count

@@ -22,7 +22,7 @@ from simulator.reports.backtest.site import (
     SiteFiles,
     give_back_what_is_dropped,
 )
-from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, JobEstimates
+from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.measures import (
     bounded_slowdown,
     idle_while_waiting,
@@ -152,17 +152,17 @@ def _estimates(site: BacktestSite, task: Task, directory: Path | None) -> Estima
         return Estimates.named(REQUESTED if task.estimates == BY_REQUEST else task.estimates)
     log = np.load(_kept_file(directory, task), mmap_mode="r")
 
-    def logged_estimates(workload: Workload) -> JobEstimates:
-        found = log[:, site.places([workload])]
-        return JobEstimates._make(np.where(found > 0, found, workload.request))
+    def logged_estimates(workload: Workload) -> Integers:
+        found = log[site.places([workload])]
+        return np.where(found > 0, found, workload.request)
 
     return Estimates(task.estimates, known=logged_estimates)
 
 
 def _keep(site: BacktestSite, schedules: Sequence[Schedule], file: Path) -> None:
-    log = np.zeros((len(JobEstimates._fields), len(site.trace)), np.int64)
+    log = np.zeros(len(site.trace), np.int64)
     for schedule in schedules:
-        log[:, site.places([schedule.workload])] = schedule.job_estimates
+        log[site.places([schedule.workload])] = schedule.estimate
     np.save(file, log)
 
 

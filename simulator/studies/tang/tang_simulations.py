@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.engine.state import ROUNDING
-from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates, JobEstimates
+from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.measures import slowdown, start_priority, weighted_wait
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import Schedule, simulate
@@ -93,8 +92,12 @@ class MonthSimulation:
             alone = prepare(
                 workload.trace.select(chosen), processors=workload.processors_of_machine
             )
-            schedule = simulate(alone, semantics, Logged(self.estimates, known=logged[chosen]))
+            schedule = simulate(alone, semantics, self._estimates_of(logged[chosen]))
             yield _Part(schedule, np.ones(len(alone), dtype=np.bool_))
+
+    def _estimates_of(self, logged: Integers) -> Estimates:
+        """Return estimates that were made from the log before the simulation."""
+        return Estimates(self.estimates, known=lambda _: logged)
 
     def _scheme(self) -> Scheme:
         percentile = float(self.estimates.removeprefix("p"))
@@ -148,18 +151,6 @@ def month_runs(
         for order, adjustment in RULES
         for estimates in ESTIMATES
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class Logged(Estimates):
-    """Estimates that were made from the log before the simulation."""
-
-    known: Any = None
-
-    def beforehand(self, workload: Workload) -> JobEstimates:
-        """One for each job of the workload."""
-        assert len(self.known) == len(workload)  # noqa: S101 - no job of a clean log is left out
-        return JobEstimates.of(self.known, workload)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from service.slurm_updater.updater import JobChange, QueueUpdate
 from simulator.cli.study_table import EXPERIMENTS
 from simulator.studies import STUDIES
 
-SLOW = {"scheduling", "xu"}
+SLOW = {"xu"}
 """Studies that train for long or need PyTorch: checked where they are tested."""
 
 
@@ -159,7 +159,6 @@ def around_new_year(log):
 
 SIZES = {
     "hanzich": ["--seeds", "2", "--scale", "0.05"],
-    "scheduling": ["-m", "least-cost", "--shake", "1"],
     "wait-prediction": ["-m", "max-usage", "--policy", "easy"],
 }
 

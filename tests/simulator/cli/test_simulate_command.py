@@ -148,8 +148,6 @@ def test_a_picture_that_says_nothing_is_left_out(walltimed, longer_log, tmp_path
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--scenario", 2, "--order", "sjf"), "--scenario"),
-        (("--scenario", 2, "--estimates", "exact"), "--scenario"),
         (("--repeat", 3), "name it too"),
         (("--url", "http://127.0.0.1:1"), "--estimates service"),
         (("--shake", 10**20), "--shake"),
@@ -203,13 +201,10 @@ def test_one_or_two_repetitions_do_not_tell_a_difference_from_noise(
 
 
 @pytest.mark.parametrize("method", ["auto", "least-cost"])
-def test_estimates_medians_and_bounds_of_a_live_service_make_the_same_schedule(
-    simulations, longer_log, method
-):
+def test_estimates_of_a_live_service_make_the_same_schedule(simulations, longer_log, method):
     service, in_process = simulations(
         longer_log, "--limit", 250, "--estimates", "service", "--method", method,
-        "--estimates", method, "--profile", "guarded", "--run-by", "estimates",
-        "--policy", "easy-sjbf",
+        "--estimates", method, "--policy", "easy-sjbf",
     )  # fmt: skip
     assert service["outlived"] > 0
     assert service["backfilled"] > 0
@@ -227,23 +222,7 @@ def test_estimates_medians_and_bounds_of_a_live_service_make_the_same_schedule(
         (("--policy", "fcfs-pinned", "--pinning", "30"), "Pinning", "1800 s before"),
         (("--correction", "tsafrir"), "Correction", "tsafrir"),
         (("--adjust", "selective"), "Estimates act on", "running jobs: request"),
-        (
-            ("--profile", "guarded"),
-            "Estimates act on",
-            "median, backfilling: 90% bound, running jobs: r",
-        ),
-        (("--profile", "guarded-kept"), "Reservations", "1, each kept until it is due"),
-        (
-            ("--order-by", "requests"),
-            "Estimates act on",
-            "queue order: request, backfilling: estimate",
-        ),
-        (("--backfill-by", "requests"), "Estimates act on", "backfilling: request, running"),
-        (
-            ("--adjust", "selective", "--run-by", "estimates"),
-            "Estimates act on",
-            "running jobs: estim",
-        ),
+        (("--profile", "order"), "Estimates act on", "order: estimate, backfilling: request"),
         (("--processors", "6"), "Machine", "6 processors"),
         (("--cores-per-node", "2"), "Machine", "2 nodes of 2 processors"),
         (("--overrun", "swap"), "Overruns", "swap"),
@@ -339,15 +318,6 @@ def test_what_is_no_file_of_predictions_is_refused(walltimed, log, tmp_path, tex
     code, _, complaint = walltimed("simulate", log, "--estimates", f"file:{file}")
     assert code == 2
     assert str(file.name) in complaint.replace("\n", "")
-
-
-def test_a_scenario_of_the_paper_is_an_order_and_estimates(simulations, longer_log):
-    [scenario] = simulations(longer_log, "--scenario", "6")
-    [order] = simulations(longer_log, "--order", "psp-aging", "--estimates", "requested")
-    assert scenario.pop("seconds") > 0
-    assert order.pop("seconds") > 0
-    assert scenario == order
-    assert "psp-aging" in scenario["semantics"]["Order"]
 
 
 SITE = {

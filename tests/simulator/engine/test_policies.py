@@ -6,8 +6,7 @@ from workloads import schedule_of, starts_of, workload_of
 
 from simulator.engine.loop import DONE
 from simulator.engine.policies import POLICIES, run
-from simulator.scheduling.estimates import JobEstimates
-from simulator.scheduling.semantics import PROFILES, Semantics
+from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import empty_machine
 
 # A job is (submit, processors, run time, request).
@@ -304,68 +303,6 @@ def test_a_simulation_whose_estimates_are_all_known_ends_in_one_call(sequential)
     state.jobs["estimate"] = workload.request
     assert run(state) == DONE
     assert state.jobs["start"].tolist() == [0, 10, 30]
-
-
-# What is said of each job is (estimate, median, bound), and it requests more.
-GUARDED = [
-    (0, 3, 10, 20),  # ends before its request
-    (1, 4, 5, 5),  # the head, for which 20 is reserved: by the request of the first job
-    (2, 1, 4, 30),  # median 4, bound 19: might be there beyond 20
-    (2, 1, 6, 30),  # median 6, bound 18: ends by 20
-]
-
-
-def guarded_starts(jobs, said, processors, policy, **rules):
-    estimates, medians, bounds = (np.array(column) for column in zip(*said, strict=True))
-    said = JobEstimates(estimates, medians, bounds)
-    rules = PROFILES["guarded"] | {"policy": policy} | rules
-    return starts_of(jobs, processors, estimates=said, **rules)
-
-
-def test_guarded_backfilling_admits_by_the_bound_and_reserves_by_requests():
-    said = [(10, 10, 12), (5, 5, 5), (4, 4, 19), (6, 6, 18)]
-    # By estimates the third job would start at 2, and the head's reservation would be at 10.
-    assert guarded_starts(GUARDED, said, 4, "easy") == [0, 10, 15, 2]
-
-
-def test_guarded_backfilling_tries_the_shortest_median_first():
-    said = [(10, 10, 12), (5, 5, 5), (6, 6, 17), (4, 4, 18)]
-    # One of the last two fits at 2: the one with the shorter bound is not the shorter job.
-    assert guarded_starts(GUARDED, said, 4, "easy") == [0, 10, 2, 15]
-    assert guarded_starts(GUARDED, said, 4, "easy-sjbf") == [0, 10, 15, 2]
-
-
-def test_guarded_shortest_first_goes_by_medians():
-    jobs = [(0, 1, 10, 10), (1, 1, 5, 20), (2, 1, 5, 20)]
-    said = [(10, 10, 10), (6, 9, 9), (7, 8, 18)]
-    assert guarded_starts(jobs, said, 1, "easy", order="sjf") == [0, 15, 10]
-
-
-KEPT = [
-    (0, 3, 10, 10),
-    (1, 4, 5, 5),  # the head: 10 is reserved
-    (2, 1, 12, 30),  # bound 8: starts at 2, and is expected until 32 by its request
-    (9, 2, 9, 9),  # too wide until the first job ends at 10
-    (9, 1, 9, 9),
-]
-KEPT_SAID = [(10, 10, 10), (5, 5, 5), (8, 8, 8), (9, 9, 9), (9, 9, 9)]
-
-
-def test_a_reservation_is_made_later_when_a_job_that_was_admitted_might_run_on():
-    # At 10 the head needs the processor of the third job: its start is put off to 32, and the
-    # last two, which end at 19, may pass it, though the third job ends at 14 already.
-    assert guarded_starts(KEPT, KEPT_SAID, 4, "easy") == [0, 19, 2, 10, 10]
-
-
-def test_a_kept_reservation_is_not_made_later_before_it_is_due():
-    # At 9 nothing is free. At 10 the reservation is due: it is made anew, and the rest is as above.
-    kept = guarded_starts(KEPT, KEPT_SAID, 4, "easy", keeps_reservations=True)
-    assert kept == [0, 19, 2, 10, 10]
-    # With a processor free at 5 the last job would start then, beside a reservation put off to 32.
-    jobs = [(0, 2, 10, 10), *KEPT[1:3], (5, 1, 9, 9)]
-    said = [*KEPT_SAID[:3], (9, 9, 9)]
-    assert guarded_starts(jobs, said, 4, "easy") == [0, 14, 2, 5]
-    assert guarded_starts(jobs, said, 4, "easy", keeps_reservations=True) == [0, 19, 2, 10]
 
 
 def test_no_two_loops_share_the_name_of_a_part():

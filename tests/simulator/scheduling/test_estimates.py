@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from workloads import Given, starts_of, workload_of
 
-from predictors.base import COLD_START
-from predictors.jobs import Interval, Prediction
 from simulator.replay.trace_replay import InProcess
-from simulator.scheduling.estimates import GUARDED, Estimates, guard_of, predictions_of
+from simulator.scheduling.estimates import Estimates, predictions_of
 from simulator.scheduling.forecast import QUANTILE_GRID, quantile_at
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
@@ -15,17 +13,10 @@ from simulator.scheduling.simulate import simulate
 JOBS = [(0, 1, 10, 20), (1, 1, 10, 30), (2, 1, 10, 40)]
 
 
-def said(**known):
-    return Prediction(
-        predicted_walltime=50.7, requested_walltime=100.0, method="m", basis=COLD_START, **known
-    )
-
-
 def test_predictions_are_cut_to_seconds_and_to_the_request_which_stands_where_there_is_none():
     estimates = Estimates("file:x", predictions={1: 5.7, 2: 99.0})
     told = estimates.beforehand(workload_of(JOBS, 4))
-    assert told.estimate.tolist() == told.median.tolist() == [5, 30, 40]
-    assert told.bound.tolist() == [20, 30, 40]
+    assert told.tolist() == [5, 30, 40]
 
 
 def test_a_file_of_several_methods_is_asked_for_one_and_a_file_of_one_needs_no_name(tmp_path):
@@ -38,29 +29,12 @@ def test_a_file_of_several_methods_is_asked_for_one_and_a_file_of_one_needs_no_n
 
 def test_what_is_known_of_jobs_beforehand_is_at_most_their_requests():
     told = Estimates("k", known=Given([25, 25, 25]).beforehand).beforehand(workload_of(JOBS, 4))
-    assert told.estimate.tolist() == [20, 25, 25]
+    assert told.tolist() == [20, 25, 25]
 
 
 def test_exact_estimates_are_the_runtimes():
     told = Estimates.named("exact").beforehand(workload_of(JOBS, 4))
-    assert told.estimate.tolist() == told.bound.tolist() == [10, 10, 10]
-
-
-@pytest.mark.parametrize(
-    ("known", "guard"),
-    [
-        ({}, (50, 100)),
-        ({"median": 30.5}, (50, 100)),
-        ({"median": 30.5, "interval": Interval(lower=1.0, upper=70.9, coverage=0.8)}, (30, 70)),
-        ({"median": 130.0, "interval": Interval(lower=1.0, upper=170.0, coverage=0.8)}, (100, 100)),
-    ],
-)
-def test_a_guard_is_median_and_upper_end_up_to_the_request(known, guard):
-    assert guard_of(said(**known)) == guard
-
-
-def test_the_guard_is_asked_for_what_nine_jobs_in_ten_do_not_exceed():
-    assert GUARDED.coverage == pytest.approx(0.8)
+    assert told.tolist() == [10, 10, 10]
 
 
 def test_a_ladder_has_twenty_levels_that_stand_for_a_twentieth_each():

@@ -16,7 +16,7 @@ from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
 from simulator.engine.state import RULES, whole_seconds
-from simulator.scheduling.estimates import Estimates, JobEstimates
+from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import EVENT_ORDERS, PROFILES, Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import OVERRUNS, prepare
@@ -51,8 +51,6 @@ def semantics(draw):
         "estimated_order": [True, False],
         "estimated_backfilling": [True, False],
         "estimated_running": [True, False],
-        "guarded": [False, True],
-        "keeps_reservations": [False, True],
     }
     return Semantics(**{rule: draw(st.sampled_from(list(known))) for rule, known in one_of.items()})
 
@@ -67,12 +65,9 @@ def reference_of(jobs, rules, predict=None):
 @given(log=logs(), rules=semantics(), overrun=st.sampled_from(list(OVERRUNS)), data=st.data())
 def test_every_start_is_that_of_a_scheduler_that_knows_only_the_rules(log, rules, overrun, data):
     workload = workload_of(log, MACHINE, overrun=overrun)
-    said = [
-        np.array([data.draw(st.integers(1, int(each))) for each in workload.request], np.int64)
-        for _ in JobEstimates._fields
-    ]
-    schedule = simulate(workload, rules, Given(JobEstimates(*said)))
-    jobs = jobs_of(workload, said[0], schedule.priority.tolist(), said[1:])
+    said = np.array([data.draw(st.integers(1, int(each))) for each in workload.request], np.int64)
+    schedule = simulate(workload, rules, Given(said))
+    jobs = jobs_of(workload, said, schedule.priority.tolist())
     assert schedule.start.tolist() == reference_of(jobs, rules).run()
     assert schedule.in_gap.tolist() == [job.in_gap for job in jobs]
 
@@ -146,10 +141,7 @@ def test_nodes_and_starts_of_pinned_jobs_are_those_of_a_scheduler_that_knows_onl
     estimates = [data.draw(st.integers(1, int(request))) for request in workload.request]
     schedule = simulate(workload, rules, Given(np.array(estimates, dtype=np.int64)))
     jobs = jobs_of(workload, estimates, schedule.priority.tolist())
-    unused = {
-        *("depth", "compression", "guarded", "keeps_reservations"),
-        *("slurm", "pbs", "site_factor"),
-    }
+    unused = {"depth", "compression", "slurm", "pbs", "site_factor"}
     known = {name: rule for name, rule in asdict(rules).items() if name not in unused}
     reference = PinnedReference(jobs, MACHINE, **known)
     assert schedule.start.tolist() == reference.run()
@@ -229,12 +221,6 @@ def test_selective_adjustment_leaves_running_jobs_to_their_requests():
         Semantics.adjusted("none")
 
 
-def test_guarded_profiles_leave_running_jobs_to_their_requests_and_may_keep_reservations():
-    guarded = {"guarded": True, "estimated_running": False}
-    assert Semantics.adjusted("guarded") == Semantics(**guarded)
-    assert Semantics.adjusted("guarded-kept") == Semantics(**guarded, keeps_reservations=True)
-
-
 def test_as_many_jobs_as_no_queue_has_can_have_reservations():
     assert Semantics(depth=2**31).depth == 2_147_483_648
     with pytest.raises(ValueError, match="not 2147483649"):
@@ -262,11 +248,6 @@ def test_the_card_has_the_rules_of_its_policy_alone(policy, own):
         ({"estimated_order": False}, ("request", "estimate", "estimate")),
         ({"estimated_backfilling": False}, ("estimate", "request", "estimate")),
         ({"estimated_running": False}, ("estimate", "estimate", "request")),
-        ({"guarded": True}, ("median", "90% bound", "estimate")),
-        (
-            {"guarded": True, "policy": "easy-sjbf"},
-            ("median", "90% bound, shortest median first", "estimate"),
-        ),
     ],
     ids=str,
 )

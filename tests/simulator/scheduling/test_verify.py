@@ -186,13 +186,11 @@ def test_who_passes_and_what_was_planned_is_said(written):
             {"policy": "easy"},
             {"backfilled jobs are marked", "the head of the queue is not delayed"},
         ),
-        ({"policy": "easy", "guarded": True}, {"backfilled jobs are marked"}),
         (
             {"policy": "conservative"},
             {"backfilled jobs are marked", "planned starts are kept"},
         ),
         ({"policy": "conservative", "compression": "replan"}, {"backfilled jobs are marked"}),
-        ({"policy": "conservative", "guarded": True}, {"backfilled jobs are marked"}),
         (
             {"policy": "conservative", "estimated_running": False},
             {"backfilled jobs are marked"},

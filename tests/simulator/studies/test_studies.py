@@ -127,7 +127,7 @@ def test_a_log_of_few_jobs_is_calibrated_without_numbers_that_are_none(method, t
     assert all(len(level.tenths) == 4 for _, found in played for level in found.levels)
 
 
-@pytest.mark.parametrize("name", ["calibration", "scheduling", "wait-prediction"])
+@pytest.mark.parametrize("name", ["calibration", "wait-prediction"])
 def test_a_log_without_jobs_is_refused_and_no_goal_reached_on_it(name, tmp_path):
     study = STUDIES[name]
     (tmp_path / "empty.swf").write_text("; MaxProcs: 4\n")

@@ -260,7 +260,7 @@ def test_impossible_rules_are_refused(given, message):
         PbsRules(**given)
 
 
-@pytest.mark.parametrize("given", [{"order": "wfp"}, {"events": "sequential"}, {"guarded": True}])
+@pytest.mark.parametrize("given", [{"order": "wfp"}, {"events": "sequential"}])
 def test_what_pbs_does_not_have_is_refused(given):
     with pytest.raises(SemanticsError, match="pbs"):
         starts_of(HOLE, 2, policy="pbs", **given)

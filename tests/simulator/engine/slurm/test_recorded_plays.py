@@ -16,7 +16,6 @@ from recorded_plays import (
 )
 
 from simulator.engine.slurm.node_sets import members_of
-from simulator.scheduling.estimates import store_estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import initial_state, run
 from simulator.scheduling.slurm_rules import SlurmRules
@@ -88,7 +87,7 @@ def nodes_held(play):
     """The nodes that the twin gave to jobs, of those that ran at any submission."""
     workload = workload_of(play, NODES)
     state = initial_state(workload, Semantics(policy="slurm", slurm=RULES))
-    store_estimates(state.jobs, estimates_of(play).beforehand(workload))
+    state.jobs["estimate"] = estimates_of(play).beforehand(workload)
     held = {}
     for stop in range(1, len(play.submit) + 1):
         state.clock["pause_at"] = stop

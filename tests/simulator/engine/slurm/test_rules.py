@@ -285,7 +285,6 @@ def test_the_shortest_estimate_is_first_where_estimates_order_the_queue():
     ("given", "message"),
     [
         ({"order": "wfp"}, "not wfp"),
-        ({"guarded": True}, "guarded"),
         ({"events": "sequential"}, "sequential"),
     ],
 )

@@ -1,1 +1,0 @@
-"""Effect of predictions on a schedule, by method, policy and profile."""
