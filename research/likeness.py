@@ -6,7 +6,7 @@ have chosen. Each price is that of a site of its own, whose rounds judge by it.
 """
 
 import atexit
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from least_cost import published_methods
-from likeness_picture import draw
 from numpy.typing import NDArray
 from tradeoff import Curve, Point, curve_of, point_of
 
@@ -32,7 +31,6 @@ from simulator.cli.study_table import TRACES, Experiment, option
 from simulator.learning.examples import Examples, examples_of, name_of, together
 from simulator.learning.training import Recipe, learn
 from simulator.replay.trace_replay import play_jobs
-from simulator.reports.page import picture
 from simulator.reports.tables import text_table
 from simulator.studies.study import LogPart, Played, Study, StudyError, Takes, log_parts, runs_of
 
@@ -397,20 +395,12 @@ def tables(played: Played) -> str:
     return tables_of([found for _, found in played])
 
 
-def pictures(directory: Path, played: Played) -> Iterator[str]:
-    """Draw all trade-offs in one picture."""
-    path = directory / "trade-offs.svg"
-    draw([found for _, found in played], path)
-    yield picture("Trade-offs", path, "The further down and to the left the better.")
-
-
 STUDY = Study(
     title="attention, learned from other logs, and auto",
     takes=Takes.TRACES,
     runs=runs,
     play=play,
     tables=tables,
-    pictures=pictures,
 )
 
 EXPERIMENT = Experiment(

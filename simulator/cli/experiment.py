@@ -1,25 +1,21 @@
 """``walltimed experiment NAME``: one command for each study, all with the same options."""
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from simulator.cli.console import (
     CommandError,
     ExitCode,
-    check_directory,
     err,
     print_json,
     print_tables,
     progress_bar,
     sentence,
-    tell_report,
 )
 from simulator.cli.options import AsJson, Limit, Processes, Wide
 from simulator.cli.study_table import EXPERIMENTS, Experiment, option
@@ -30,6 +26,9 @@ if TYPE_CHECKING:
 ALL = "all"
 
 EXHIBIT_OPTIONS = {
+    "output": option(
+        Path | None, "--output", metavar="DIR", help="Where figures and tables are written."
+    ),
     "figure": option(
         list[str],
         default=(),
@@ -46,18 +45,8 @@ EXHIBIT_OPTIONS = {
 """Options of the studies that make figures and tables of their paper again."""
 
 COMMON = {
-    "output": option(
-        Path | None,
-        "--output",
-        "--pictures",
-        metavar="DIR",
-        help="Write tables and pictures to DIR.",
-    ),
     "limit": (Limit, None),
     "processes": (Processes, None),
-    "dask": option(
-        str | None, metavar="ADDRESS", help="Run on the workers of this Dask scheduler."
-    ),
     "wide": (Wide, False),
     "as_json": (AsJson, False),
 }
@@ -68,16 +57,18 @@ COMMON = {
 class Common:
     """The options of every study, as they are given."""
 
-    output: Path | None
     limit: int | None
     processes: int | None
-    dask: str | None
     wide: bool
     as_json: bool
 
-    def resolved(self, paths: Sequence[Path]) -> list[Path]:
-        """Return the paths as the workers of a Dask cluster find them."""
-        return [path.resolve() if self.dask else path for path in paths]
+
+class WantedExhibits(NamedTuple):
+    """Figures and tables of a paper that are wanted, by number, and the directory for them."""
+
+    figures: Sequence[str] = ()
+    tables: Sequence[str] = ()
+    output: Path | None = None
 
 
 def command_of(experiment: Experiment, study: "Study | None" = None) -> Callable[..., None]:
@@ -92,9 +83,10 @@ def command_of(experiment: Experiment, study: "Study | None" = None) -> Callable
         taken = given.pop("given", ())
         paths = [taken] if isinstance(taken, Path) else list(taken)
         common = Common(**{name: given.pop(name) for name in COMMON})
-        figures, tables = given.pop("figure", ()), given.pop("table", ())
-        if figures or tables:
-            make_exhibits(experiment.name, paths, (figures, tables), given, common)
+        names = ("figure", "table", "output") if experiment.has_exhibits else ()
+        wanted = WantedExhibits(*(given.pop(name) for name in names))
+        if any(wanted):
+            make_exhibits(experiment.name, paths, wanted, given, common)
         else:
             run(experiment.name, study or _study(experiment.name), paths, given, common)
 
@@ -140,7 +132,8 @@ def run(
     options: dict[str, Any],
     common: Common,
 ) -> None:
-    """Run every part of a study, print the tables, and write tables and pictures."""
+    """Run every part of a study, and print the tables."""
+    from simulator.scheduling.processes import several_processes
     from simulator.studies.study import (
         StudyError,
         Takes,
@@ -150,15 +143,14 @@ def run(
     )
 
     _refuse_missing(study, paths)
-    check_directory(common.output)
     try:
         if study.simulates:
             require_machines(paths)
-        parts = study.runs(common.resolved(paths), common.limit, **options)
+        parts = study.runs(paths, common.limit, **options)
         if study.takes is Takes.TRACES and len(paths) > 1:
             require_jobs(study, paths)
         with (
-            executor_of(common.processes, common.dask) as executor,
+            several_processes(common.processes) as executor,
             progress_bar("parts", quiet=common.as_json) as progress,
         ):
             task = progress.add_task(name, total=len(parts))
@@ -175,11 +167,6 @@ def run(
         print_json({"study": name, **found})
     else:
         print_tables(f"{study.title}\n\n{text}", wide=common.wide)
-    if common.output:
-        study.write(
-            common.output, f"walltimed experiment {name}", f"{study.title}\n\n{text}", played
-        )
-        tell_report(common.output)
 
 
 def _first_jobs(study: "Study", limit: int | None) -> str:
@@ -194,23 +181,26 @@ def _first_jobs(study: "Study", limit: int | None) -> str:
 def make_exhibits(
     name: str,
     paths: Sequence[Path],
-    wanted: tuple[Sequence[str], Sequence[str]],
+    wanted: WantedExhibits,
     options: dict[str, Any],
     common: Common,
 ) -> None:
-    """Make figures and tables of a study's paper, as PNG and CSV in ``output`` or here."""
+    """Make figures and tables of a study's paper, as PNG and CSV in the output or here."""
+    from simulator.scheduling.processes import several_processes
     from simulator.studies import STUDIES
     from simulator.studies.study import ExhibitInput
 
     study = STUDIES[name]
-    names = wanted_of(study, *wanted)
+    names = wanted_of(study, wanted.figures, wanted.tables)
+    if not names:
+        raise CommandError(
+            "--output is for --figure and --table: name one, or all.", ExitCode.USAGE
+        )
     if common.as_json:
         raise CommandError("A figure is written as CSV, not as JSON.", ExitCode.USAGE)
-    with executor_of(common.processes, common.dask) as executor:
-        sources = ExhibitInput(
-            paths=common.resolved(paths), limit=common.limit, executor=executor, options=options
-        )
-        write_exhibits(name, study, names, sources, common.output or Path(), wide=common.wide)
+    with several_processes(common.processes) as executor:
+        sources = ExhibitInput(paths=paths, limit=common.limit, executor=executor, options=options)
+        write_exhibits(name, study, names, sources, wanted.output or Path(), wide=common.wide)
 
 
 def _refuse_missing(study: "Study", paths: Sequence[Path]) -> None:
@@ -226,25 +216,6 @@ def _refuse_missing(study: "Study", paths: Sequence[Path]) -> None:
     for path in paths:
         if not path.exists():
             raise CommandError(f"There is no file {path}.", ExitCode.USAGE)
-
-
-@contextmanager
-def executor_of(processes: int | None, dask: str | None) -> Iterator[Executor]:
-    """Processes of this machine, or the workers of a Dask cluster."""
-    if dask is None:
-        from simulator.scheduling.processes import several_processes
-
-        with several_processes(processes) as executor:
-            yield executor
-        return
-    try:
-        from distributed import Client
-    except ImportError:
-        raise CommandError(
-            "--dask needs the package distributed; install it beside walltimed.", ExitCode.USAGE
-        ) from None
-    with Client(dask) as client:
-        yield client.get_executor()
 
 
 def wanted_of(study: "Study", figures: Sequence[str], tables: Sequence[str]) -> list[str]:

@@ -60,7 +60,7 @@ EXPERIMENTS = (
 
         For example:
 
-            walltimed experiment calibration sdsc.swf.gz --output calibration
+            walltimed experiment calibration sdsc.swf.gz --method attention
         """,
         TRACES,
         {
@@ -102,7 +102,7 @@ EXPERIMENTS = (
 
         For example:
 
-            walltimed experiment klusacek traces --output results/klusacek
+            walltimed experiment klusacek traces --figure all --output klusacek
         """,
         DIRECTORY,
         {
@@ -136,7 +136,7 @@ EXPERIMENTS = (
 
         For example:
 
-            walltimed experiment rocchetti traces --dask tcp://head:8786
+            walltimed experiment rocchetti traces --table 5
         """,
         DIRECTORY,
         has_exhibits=True,
@@ -150,7 +150,7 @@ EXPERIMENTS = (
 
         For example:
 
-            walltimed experiment tang traces --output results/tang
+            walltimed experiment tang traces --figure all --output tang
         """,
         DIRECTORY,
         {
@@ -233,7 +233,7 @@ EXPERIMENTS = (
 
         For example:
 
-            walltimed experiment xu-schedules traces --output results/xu
+            walltimed experiment xu-schedules traces --table all --output xu
         """,
         DIRECTORY,
         has_exhibits=True,

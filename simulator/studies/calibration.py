@@ -1,15 +1,12 @@
 """Does a method know how sure it is? What was asked of it against what it got, on real logs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import cast
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from predictors.base import Question, UncertainPredictor
@@ -17,8 +14,6 @@ from predictors.jobs import Completion
 from predictors.registry import AUTO, UNCERTAIN
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.trace_replay import play_jobs
-from simulator.reports.page import picture
-from simulator.reports.replay_pictures import STYLE, save
 from simulator.reports.tables import text_table
 from simulator.studies.study import LogPart, Played, Study, StudyError, Takes, log_parts
 
@@ -153,26 +148,6 @@ def table(found: Calibrated) -> str:
     return f"{found.jobs:,} jobs\n{text_table(heads, rows)}"
 
 
-def draw(found: Mapping[str, Calibrated], path: Path) -> None:
-    """Asked against got, a line for each log: the nearer to the diagonal the better."""
-    with rc_context(STYLE):
-        figure = Figure(figsize=(9, 4.6), layout="constrained")
-        for axes, what in zip(figure.subplots(1, 2), WHOLE_GOAL, strict=True):
-            for name, each in found.items():
-                levels = [level for level in each.levels if level.what == what]
-                shares = [level.asked for level in levels]
-                axes.plot(shares, [level.got for level in levels], marker=".", label=name)
-            ends = np.array([min(shares), max(shares)])
-            axes.plot(ends, ends, color="0.5", linestyle=":")
-            goal = WHOLE_GOAL[what]
-            axes.fill_between(ends, ends - goal, ends + goal, color="0.5", alpha=0.2, linewidth=0)
-            for axis in (axes.xaxis, axes.yaxis):
-                axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-            axes.set(xlabel="asked", ylabel="got", title=what)
-        axes.legend(loc="best", fontsize="small")
-        save(figure, path)
-
-
 def runs(paths: Sequence[Path], limit: int | None, *, method: str) -> Sequence[LogPart]:
     """A part for each log.
 
@@ -199,18 +174,10 @@ def tables(played: Played) -> str:
     return "\n".join(f"{part.name}, {part.options}: {table(found)}\n" for part, found in played)
 
 
-def pictures(directory: Path, played: Played) -> Iterator[str]:
-    """Draw all logs in one picture."""
-    path = directory / "asked-got.svg"
-    draw({part.name: found for part, found in played}, path)
-    yield picture("Asked and got", path, "The nearer to the diagonal the better.")
-
-
 STUDY = Study(
     title="what intervals and rates of underestimates promise, and what they keep",
     takes=Takes.TRACES,
     runs=runs,
     play=play,
     tables=tables,
-    pictures=pictures,
 )

@@ -1,7 +1,7 @@
 """Studies: parts that need nothing of each other, and what is made of their results."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from predictors.jobs import Completion
 from simulator.reports.exhibit import Exhibit
-from simulator.reports.page import ReportFiles, preformatted, section
 from simulator.scheduling.processes import in_order
 from simulator.scheduling.workload import Workload, first_jobs, prepare
 from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
@@ -121,9 +120,8 @@ class Study:
             jobs of each log after cleaning, and the study's own options by name.
         play: returns the result of one part; both can be sent to another process.
         tables: returns the tables of the results, beside a paper's figures.
-        notes: returns what follows from the results; printed below the tables.
+        notes: returns the legend of the tables; printed below them.
         records: returns the results as JSON values.
-        pictures: draws into a directory, and yields sections for the page.
         simulates: whether each trace must tell the size of its machine.
         exhibits: the figures and tables of the paper that can be made alone.
     """
@@ -136,7 +134,6 @@ class Study:
     notes: Callable[[Played], str] = lambda _: ""
     records: Callable[[Played], Any] = records_by_log
     logs: Sequence[str] = ()
-    pictures: Callable[[Path, Played], Iterable[str]] = lambda *_: ()
     simulates: bool = False
     exhibits: Exhibits = field(default_factory=dict)
 
@@ -144,12 +141,6 @@ class Study:
         """The tables and the notes."""
         notes = self.notes(played)
         return f"{self.tables(played)}\n{notes}" if notes else self.tables(played)
-
-    def write(self, directory: Path, title: str, text: str, played: Played) -> None:
-        """Write ``table.txt`` with ``text``, the pictures, and both as ``index.html``."""
-        directory.mkdir(parents=True, exist_ok=True)
-        sections = [section("Tables", preformatted(text)), *self.pictures(directory, played)]
-        ReportFiles(title=title, facts={}, text=text, sections=sections).write(directory)
 
 
 def play_all(study: Study, parts: Sequence[Any], executor: Executor) -> Iterator[tuple[Any, Any]]:

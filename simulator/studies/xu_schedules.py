@@ -10,7 +10,6 @@ from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.comparison import Outcome, outcome
 from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.reports.tables import text_table
-from simulator.reports.words import listed, paragraph
 from simulator.scheduling.estimates import REQUESTED, Estimates
 from simulator.scheduling.measures import Measures
 from simulator.scheduling.semantics import Semantics
@@ -23,12 +22,9 @@ from simulator.traces.completions import completions
 
 AS_PYSS_SUFFIX = ", as pyss"
 
-SLOWDOWN_GAIN = 60
-"""Percent that slowdowns on SDSC04 fall by in the paper, at least."""
-
 HEADS = ("log, policy", "estimates", "AVEwait", "gain", "AVEbsld", "gain", "outlived", "use")
 
-EXPLAINED = """\
+LEGEND = """\
 Gains in percent over the requests under the same policy; use is the machine's utilisation. The
 paper's tables 5 and 6 did not survive in our copy; its text says that predicted times reduce
 average wait and bounded slowdown on all four logs under both policies, the slowdown more than the
@@ -49,125 +45,30 @@ at the use: what it lost against the requests is work that was not done.
 """
 
 
-class Line(NamedTuple):
-    """A line of the tables, as precise as it is printed; percent but for the first two.
-
-    Attributes:
-        group: log, policy and block.
-        estimates: of the scheduler.
-        wait: mean, in seconds.
-        wait_gain: over requests.
-        slowdown: mean, bounded.
-        slowdown_gain: over requests.
-        outlived: jobs that outlived an estimate.
-        use: of the machine.
-    """
-
-    group: str
-    estimates: str
-    wait: float
-    wait_gain: float
-    slowdown: float
-    slowdown_gain: float
-    outlived: float
-    use: float
-
-    @property
-    def as_pyss(self) -> bool:
-        """Whether it belongs to the second block."""
-        return self.group.endswith(AS_PYSS_SUFFIX)
-
-    @property
-    def is_predicted(self) -> bool:
-        """Whether it is neither of requests nor of exact run times."""
-        return self.estimates not in {REQUESTED, "exact"}
-
-    def cells(self) -> tuple[str, ...]:
-        """The line as text."""
-        return (
-            self.group,
-            self.estimates,
-            f"{self.wait:,.0f}",
-            f"{self.wait_gain:+.1f}",
-            f"{self.slowdown:,.2f}",
-            f"{self.slowdown_gain:+.1f}",
-            f"{self.outlived:.1f}%",
-            f"{self.use:.1f}%",
-        )
+def tables(played: Played) -> str:
+    """A table of each block: as we would do it, and as pyss plays it."""
+    results = results_of(played)
+    blocks: tuple[list[Sequence[str]], list[Sequence[str]]] = ([], [])
+    for group in results.groups():
+        found = results.of(group)
+        for estimates, each in found.items():
+            cells = _cells(each.measures, found[REQUESTED].measures)
+            blocks[group.endswith(AS_PYSS_SUFFIX)].append((group, estimates, *cells))
+    return "\n".join(text_table(HEADS, block) for block in blocks)
 
 
-def tables_of(lines: Sequence[Line]) -> str:
-    """A table of each block."""
-    blocks = ([each for each in lines if each.as_pyss == as_pyss] for as_pyss in (False, True))
-    return "\n".join(text_table(HEADS, [each.cells() for each in block]) for block in blocks)
-
-
-def sentences(lines: Sequence[Line]) -> str:
-    """Conclusions from the lines."""
-    beside = [each for each in lines if not each.as_pyss]
-    pyss = [each for each in lines if each.as_pyss]
+def _cells(found: Measures, base: Measures) -> tuple[str, ...]:
+    """Cells of a line, with gains over requests in percent."""
+    wait_gain = 100 * (1 - found.wait / max(base.wait, 1e-9))
+    slowdown_gain = 100 * (1 - found.bounded_slowdown / base.bounded_slowdown)
     return (
-        "\n\n".join(
-            [
-                EXPLAINED.rstrip(),
-                paragraph("First block:", _orders(beside), _gains(beside)),
-                paragraph("Second block:", _orders(pyss), _gains(pyss), _uses(pyss)),
-            ]
-        )
-        + "\n"
+        f"{found.wait:,.0f}",
+        f"{wait_gain:+.1f}",
+        f"{found.bounded_slowdown:,.2f}",
+        f"{slowdown_gain:+.1f}",
+        f"{100 * found.corrected:.1f}%",
+        f"{100 * found.utilisation:.1f}%",
     )
-
-
-def _orders(lines: Sequence[Line]) -> str:
-    """In how many pairs of lines EASY-SJBF is below EASY."""
-    easy = {(each.group, each.estimates): each for each in lines if ", easy-sjbf" not in each.group}
-    pairs = [
-        (easy[each.group.replace("-sjbf", ""), each.estimates], each)
-        for each in lines
-        if ", easy-sjbf" in each.group
-    ]
-    waits = sum(sjbf.wait < plain.wait for plain, sjbf in pairs)
-    slowdowns = sum(sjbf.slowdown < plain.slowdown for plain, sjbf in pairs)
-    return (
-        f"EASY-SJBF is below EASY in {waits} of {len(pairs)} pairs of lines in the wait, in"
-        f" {slowdowns} in the slowdown."
-    )
-
-
-def _gains(lines: Sequence[Line]) -> str:
-    """The ranges of the gains by log."""
-    said = []
-    for name in dict.fromkeys(each.group.split(", ")[0] for each in lines):
-        chosen = [each for each in lines if each.group.startswith(f"{name}, ")]
-        predicted = [each for each in chosen if each.is_predicted]
-        exact = [each for each in chosen if each.estimates == "exact"]
-        said.append(
-            f"{name}: predicted times gain {_range([each.wait_gain for each in predicted])} % in"
-            f" waits and {_range([each.slowdown_gain for each in predicted])} % in slowdowns"
-            + (
-                f" (exact {_range([each.wait_gain for each in exact])} and"
-                f" {_range([each.slowdown_gain for each in exact])} %)."
-                if exact
-                else "."
-            )
-        )
-    sixty = sum(each.is_predicted and each.slowdown_gain > SLOWDOWN_GAIN for each in lines)
-    count = sum(each.is_predicted for each in lines)
-    return " ".join([*said, f"Slowdowns fall by more than 60% in {sixty} of {count} lines."])
-
-
-def _range(values: Sequence[float]) -> str:
-    return f"{min(values):+.1f} to {max(values):+.1f}"
-
-
-def _uses(lines: Sequence[Line]) -> str:
-    said = []
-    for name in dict.fromkeys(each.group.split(", ")[0] for each in lines):
-        chosen = [each for each in lines if each.group.startswith(f"{name}, ")]
-        [before, *_] = [each.use for each in chosen if each.estimates == REQUESTED]
-        after = [each.use for each in chosen if each.is_predicted]
-        said.append(f"{before:.1f} % to between {min(after):.1f} and {max(after):.1f} % on {name}")
-    return f"The use goes from {listed(said)}."
 
 
 LOGS = (
@@ -260,29 +161,6 @@ def predictions(
     return dict(zip(jobs.job.tolist(), predicted.tolist(), strict=True))
 
 
-def lines_of(played: Played) -> list[Line]:
-    """The lines of both blocks."""
-    results = results_of(played)
-    return [
-        _line(group, estimates, each.measures, results.of(group)[REQUESTED].measures)
-        for group in results.groups()
-        for estimates, each in results.of(group).items()
-    ]
-
-
-def _line(group: str, estimates: str, found: Measures, base: Measures) -> Line:
-    return Line(
-        group=group,
-        estimates=estimates,
-        wait=found.wait,
-        wait_gain=round(100 * (1 - found.wait / max(base.wait, 1e-9)), 1),
-        slowdown=round(found.bounded_slowdown, 2),
-        slowdown_gain=round(100 * (1 - found.bounded_slowdown / base.bounded_slowdown), 1),
-        outlived=100 * found.corrected,
-        use=round(100 * found.utilisation, 1),
-    )
-
-
 def results_of(played: Played) -> Results:
     """The outcomes by run."""
     return Results([(part.run, each) for part, each in played])
@@ -336,8 +214,8 @@ STUDY = Study(
     logs=tuple(dict.fromkeys(log for _, log, _ in LOGS)),
     runs=parts,
     play=play,
-    tables=lambda played: tables_of(lines_of(played)),
-    notes=lambda played: sentences(lines_of(played)),
+    tables=tables,
+    notes=lambda _: LEGEND,
     records=lambda played: {"title": TITLE, "simulations": results_of(played).records()},
     exhibits={"table 5": table_5, "table 6": table_6},
 )

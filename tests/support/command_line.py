@@ -48,7 +48,9 @@ def walltimed(monkeypatch, capsys, tmp_path):
 @pytest.fixture
 def played_by_threads(monkeypatch):
     """Let studies be played by a thread of this process, which has everything compiled."""
-    monkeypatch.setattr("simulator.cli.experiment.executor_of", lambda *_: ThreadPoolExecutor(1))
+    monkeypatch.setattr(
+        "simulator.scheduling.processes.several_processes", lambda *_: ThreadPoolExecutor(1)
+    )
 
 
 @pytest.fixture

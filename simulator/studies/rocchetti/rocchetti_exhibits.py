@@ -107,19 +107,6 @@ def table_3(sources: ExhibitInput) -> Exhibit:
     return Exhibit("Table 3: users by group", [panel], _missing(shares))
 
 
-def scenario_exhibits(results: Results) -> Mapping[str, Exhibit]:
-    """The exhibits of scenarios that were played: Tables 5 and 6 and the logs' figures."""
-    played = {
-        log: {policy: stretches_of(results, log, policy) for policy in POLICIES}
-        for log in LOGS
-        if any(group.startswith(f"{log}, ") for group in results.groups())
-    }
-    return {
-        **{name: _scenario_table(name, played) for name in SCENARIO_TABLES},
-        **{f"figure {FIGURES[log]}": _figure(log, found) for log, found in played.items()},
-    }
-
-
 class ScenarioTable(NamedTuple):
     """A table with a column for each policy and a line for each scenario.
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulator.reports.exhibit import Exhibit, Panel, Series
-from simulator.reports.words import paragraph
 from simulator.studies.study import (
     ExhibitInput,
     Exhibits,
@@ -29,8 +28,6 @@ from simulator.studies.study import (
 from simulator.studies.xu.published import (
     SECONDS,
     STEPS,
-    TENTHS,
-    WINDOW,
     WITHIN,
     PublishedComparison,
     jobs_of,
@@ -236,29 +233,6 @@ def records(played: Played) -> dict[str, Any]:
     return {"logs": {label_of(part): asdict(found) for part, found in played}}
 
 
-def findings(played: Played) -> str:
-    """The words of the paper, and what follows from the comparisons."""
-    said = [_finding(label_of(part), found) for part, found in played]
-    return f"{PAPER}\n" + "\n".join(map(paragraph, said)) + "\n"
-
-
-def _finding(name: str, found: PublishedComparison) -> str:
-    tuned = next(iter(found.errors))
-    error, rate = found.errors[tuned]
-    untuned, untuned_rate = found.errors["knn, untuned"]
-    running = [f"{each:.0f}" for each in found.running[tuned][TENTHS]]
-    low = running.index(min(running, key=float))
-    direction = "does not rise" if float(running[-1]) <= float(running[0]) else "rises"
-    return (
-        f"{name}: tuned knn errs by {error:,.0f} s at {rate:.1%} underestimated jobs, untuned"
-        f" knn by {untuned:,.0f} s at {untuned_rate:.1%}. Of the errors of tuned knn"
-        f" {found.within[tuned]:.0%} are within {WITHIN:,} s, in the best {WINDOW:,} jobs in a row"
-        f" {found.best_window:.0%}. Its error {direction} from the first tenth to the whole log"
-        f" ({float(running[0]):,.0f} and {float(running[-1]):,.0f} s), and is least after"
-        f" {10 * (low + 1)}% of the jobs."
-    )
-
-
 def label_of(part: LogPart) -> str:
     """The log of a part with its year."""
     year = part.options.year
@@ -280,7 +254,7 @@ STUDY = Study(
     runs=parts,
     play=play,
     tables=tables,
-    notes=findings,
+    notes=lambda _: PAPER,
     records=records,
     exhibits=EXHIBITS,
 )

@@ -1,15 +1,12 @@
 """``walltimed experiment`` for the scheduling studies, through the same door as the shell's."""
 
 import json
-import os
-import sys
 from unittest.mock import patch
 
 import pytest
-from distributed import LocalCluster
 from workloads import synthetic
 
-from simulator.reports.tables import TERMINAL, fitted
+from simulator.reports.tables import TERMINAL
 from simulator.studies import STUDIES
 
 
@@ -22,6 +19,17 @@ def logs(tmp_path):
 
 
 @pytest.mark.usefixtures("played_by_threads")
+def test_threads_and_processes_come_to_the_same_table(walltimed, logs, monkeypatch):
+    threads = walltimed("experiment", "rocchetti", logs)
+    monkeypatch.undo()
+    processes = walltimed("experiment", "rocchetti", logs, "--processes", 1)
+    assert processes[0] == threads[0] == 0
+    assert processes[1] == threads[1]
+    assert "Six scenarios" in threads[1]
+    assert max(map(len, threads[1].splitlines())) <= TERMINAL
+
+
+@pytest.mark.usefixtures("played_by_threads")
 def test_every_simulation_is_printed_for_machines(walltimed, logs):
     printed = walltimed("experiment", "rocchetti", logs, "--json")[1]
     simulations = json.loads(printed)["simulations"]
@@ -30,29 +38,10 @@ def test_every_simulation_is_printed_for_machines(walltimed, logs):
     assert all(each["wait"] >= 0 and each["semantics"] for each in simulations)
 
 
-def test_without_dask_its_option_says_what_to_install(refused, logs, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    assert "distributed" in refused("experiment", "rocchetti", logs, "--dask", "tcp://head:8786")
-
-
 def test_a_missing_log_is_named(refused, logs):
     assert "lacks CTC-SP2-1996-3.1-cln.swf.gz, SDSC-SP2-1998-4.2-cln.swf.gz" in refused(
         "experiment", "klusacek", logs
     )
-
-
-@pytest.mark.usefixtures("played_by_threads")
-def test_the_tables_and_pictures_are_written_where_they_are_wanted(walltimed, logs, tmp_path):
-    output = tmp_path / "results"
-    arguments = ("experiment", "rocchetti", logs, "--output", output)
-    code, out, _ = walltimed(*arguments)
-    assert code == 0
-    assert out == fitted((output / "table.txt").read_text().partition("\n\n")[2])
-    assert max(map(len, out.splitlines())) <= TERMINAL
-    assert (output / "index.html").exists()
-    for name in ("figure-3", "table-5", "table-6"):
-        assert (output / f"rocchetti-{name}.png").read_bytes().startswith(b"\x89PNG")
-        assert (output / f"rocchetti-{name}.csv").read_text().startswith("panel,place,series")
 
 
 def test_one_table_of_a_paper_is_made_by_its_number(walltimed, logs, tmp_path):
@@ -78,17 +67,11 @@ def test_a_figure_whose_log_is_missing_says_which(walltimed, logs, tmp_path):
     assert walltimed("experiment", "rocchetti", logs, *made, "--figure", 1)[0] == 3
 
 
-# Dask leaves PYTHONHASHSEED behind, with which nothing could be forked that was loaded without it.
-@patch.dict(os.environ)
-def test_the_workers_of_a_real_dask_cluster_come_to_the_same_table(walltimed, logs):
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        there = walltimed("experiment", "rocchetti", logs, "--dask", cluster.scheduler_address)
-    assert there[0] == 0
-    assert "Six scenarios" in there[1]
-    assert there[1] == walltimed("experiment", "rocchetti", logs, "--processes", 1)[1]
+def test_a_directory_is_for_figures_that_are_named(refused, logs, tmp_path):
+    assert "name one" in refused("experiment", "rocchetti", logs, "--output", tmp_path / "made")
 
 
-@pytest.mark.parametrize("study", ["calibration", "scheduling"])
+@pytest.mark.parametrize("study", ["calibration", "wait-prediction"])
 def test_a_log_without_a_job_to_use_is_refused_before_another_is_played(walltimed, tmp_path, study):
     header, job = "; MaxNodes: 4\n", "1 0 0 60 2 -1 -1 2 {} -1 1 7 1 1 1 1 -1 -1\n"
     usable, useless = tmp_path / "usable.swf", tmp_path / "useless.swf"
@@ -100,16 +83,13 @@ def test_a_log_without_a_job_to_use_is_refused_before_another_is_played(walltime
     assert "useless.swf" in said
 
 
-@pytest.mark.parametrize("study", ["scheduling", "wait-prediction"])
-def test_a_log_of_an_unknown_machine_is_refused_before_another_is_simulated(
-    walltimed, tmp_path, study
-):
+def test_a_log_of_an_unknown_machine_is_refused_before_another_is_simulated(walltimed, tmp_path):
     job = "1 0 0 60 2 -1 -1 2 600 -1 1 7 1 1 1 1 -1 -1\n"
     known, unknown = tmp_path / "known.swf", tmp_path / "unknown.swf"
     known.write_text("; MaxNodes: 4\n" + job)
     unknown.write_text("; Computer: Hill\n" + job)
     with patch("simulator.studies.study.play_all", side_effect=AssertionError("it was played")):
-        code, _, said = walltimed("experiment", study, known, unknown)
+        code, _, said = walltimed("experiment", "wait-prediction", known, unknown)
     assert code == 2
     assert "unknown.swf" in said
     assert "; MaxProcs: 1024" in said

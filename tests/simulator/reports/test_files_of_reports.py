@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from simulator.reports import schedule_report
 from simulator.reports.exhibit import Exhibit
 from simulator.reports.replay_pictures import save
-from simulator.studies.wait_prediction import STUDY
 
 
 def of_schedules(directory):
@@ -20,8 +19,6 @@ def of_schedules(directory):
 @pytest.mark.parametrize(
     ("name", "write"),
     [
-        ("table.txt", lambda directory: STUDY.write(directory, "later", "", [])),
-        ("index.html", lambda directory: STUDY.write(directory, "later", "", [])),
         ("table.txt", of_schedules),
         ("report.json", of_schedules),
         ("index.html", of_schedules),
