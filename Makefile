@@ -106,7 +106,6 @@ lock:
 	$(PIN) pyproject.toml -o requirements/runtime.txt
 	$(PIN) pyproject.toml --extra reports -o requirements/full.txt
 	$(PIN) pyproject.toml --extra reports --group dev -o requirements/dev.txt
-	$(PIN) pyproject.toml --extra learning --constraint requirements/dev.txt -o requirements/learning.txt
 	$(PIN) --group docs --constraint requirements/dev.txt -o requirements/docs.txt
 	$(PIN) --group build -o requirements/build.txt
 

@@ -14,6 +14,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from attention_examples import Examples, Recipe, examples_of, name_of, together
 from least_cost import published_methods
 from numpy.typing import NDArray
 from tradeoff import Curve, Point, curve_of, point_of
@@ -28,8 +29,6 @@ from predictors.tuning.plan import TuningPlan
 from predictors.tuning.tunables import FIRST
 from simulator.cli.experiment import run_script
 from simulator.cli.study_table import TRACES, Experiment, option
-from simulator.learning.examples import Examples, examples_of, name_of, together
-from simulator.learning.training import Recipe, learn
 from simulator.replay.trace_replay import play_jobs
 from simulator.reports.tables import text_table
 from simulator.studies.study import LogPart, Played, Study, StudyError, Takes, log_parts, runs_of
@@ -220,6 +219,8 @@ def play(part: LogPart) -> Likeness:
     if isinstance(teaching, bytes):
         weights = Weights.from_bytes(teaching)
     else:
+        from learn_attention import learn  # noqa: PLC0415 - PyTorch, which --weights does not need
+
         examples = Examples.load(Path(teaching.examples))
         weights = learn(examples, teaching.recipe, chosen=teaching.others)
     return likeness(name_of(part.trace), part.runs(), weights)

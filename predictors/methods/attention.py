@@ -36,9 +36,9 @@ class Attention(DistributionMethod):
     that no past run had.
 
     The network's weights are the same for all clusters. They come with the package, were learned
-    from the logs that the file names, and are renewed by ``walltimed learn``. The prediction is the
-    estimate of least expected cost, as in ``least-cost``; the price means the same. A job of an
-    unknown user gets the request.
+    from the logs that the file names, and are renewed by ``research/learn_attention.py``. The
+    prediction is the estimate of least expected cost, as in ``least-cost``; the price means the
+    same. A job of an unknown user gets the request.
 
     Digits in the name of an application are left out, so that ``step_1`` and ``step_2`` are the
     same; a project stands for the group where there is one.

@@ -48,7 +48,6 @@ class Commands(LazyGroup):
         "verify": LazyCommand("simulator.cli.verify:verify", STUDIES, hidden=True),
         "backtest": LazyCommand("simulator.cli.backtest:backtest", STUDIES),
         "synth": LazyCommand("simulator.cli.synth:synth", STUDIES, hidden=True),
-        "learn": LazyCommand("simulator.cli.learn:learn", STUDIES, hidden=True),
         "experiment": LazyCommand("simulator.cli.experiment:experiment", STUDIES),
     }
 

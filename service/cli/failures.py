@@ -28,7 +28,6 @@ EXPECTED: Mapping[str, ExitCode] = {
     "simulator.replay.remote.AddressError": ExitCode.USAGE,
     "simulator.replay.remote.RemoteError": ExitCode.FAILED,
     "service.adapters.runs.SkippedError": ExitCode.USAGE,
-    "simulator.learning.training.LearningUnavailableError": ExitCode.FAILED,
     "predictors.registry.UnknownMethodError": ExitCode.USAGE,
     "builtins.ConnectionError": ExitCode.UNAVAILABLE,
     "builtins.OSError": ExitCode.USAGE,

@@ -83,7 +83,6 @@ def test_what_draws_nothing_works_without_extras(command, tmp_path):
         (("replay", TRACE, "--report", "r"), "reports"),
         (("simulate", TRACE, "--report", "r"), "reports"),
         (("experiment", "calibration", TRACE), "reports"),
-        (("learn", TRACE, "-o", "w.npz"), "learning"),
     ],
     ids=lambda each: each if isinstance(each, str) else each[0],
 )

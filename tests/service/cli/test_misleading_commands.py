@@ -31,7 +31,6 @@ def log(tmp_path_factory):
         (("simulate", "LOG", "--output", "no/where.swf"), "directory no"),
         (("simulate", "LOG", "--report", "file/below"), "cannot be written"),
         (("synth", "-o", "no/where.swf"), "directory no"),
-        (("learn", "LOG", "-o", "no/weights.npz"), "directory no"),
         (("backtest", "LOG", "-o", "no/page.html"), "directory no"),
         (("serve", "--unix-socket", "no/socket"), "no/socket"),
     ],

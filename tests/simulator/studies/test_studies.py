@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from workloads import stretched_logs
 
-from simulator.learning.training import LearningUnavailableError
 from simulator.scheduling.semantics import Semantics
 from simulator.studies import STUDIES
 from simulator.studies.simulations import Simulation
@@ -79,7 +78,6 @@ def test_the_first_jobs_of_a_year_are_counted_within_it(logs):
     [
         MalformedLineError(Reject(7, "3 fields instead of 18")),
         NoJobError("log.swf", "played", {"never-ran": 3}),
-        LearningUnavailableError(),
     ],
     ids=lambda error: type(error).__name__,
 )

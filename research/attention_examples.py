@@ -1,7 +1,7 @@
-"""Examples that the network learns from: jobs of logs as they looked at their submission."""
+"""Examples that attention learns from: jobs of logs as they looked at their submission."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,43 @@ from simulator.traces.completions import completions
 from simulator.traces.swf import read_swf
 
 Halves = NDArray[np.float16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """The parameters of learning.
+
+    Attributes:
+        jobs: number of jobs drawn from each log.
+        passes: epochs of the shipped network.
+        batch: jobs in a step.
+        rate: learning rate at the first step; it falls to 0 along a cosine.
+        units: units of the first and the second layer.
+        teachers: number of larger networks to distil; with 0 it learns from the jobs.
+        teacher_units: units of their layers.
+        teacher_passes: epochs of each teacher.
+        longest_gradient: norm to which longer gradients are clipped.
+        by_hand: weight of the handcrafted kernel in a prediction, in [0, 1].
+        unseen: pseudo-count of the tail mixture in a prediction, in runs.
+        seed: seed of the draw, of the initial weights and of the order.
+    """
+
+    jobs: int = 12_000
+    passes: int = 10
+    batch: int = 512
+    rate: float = 3e-3
+    units: tuple[int, int] = (12, 8)
+    teachers: int = 6
+    teacher_units: tuple[int, int] = (24, 16)
+    teacher_passes: int = 5
+    longest_gradient: float = 1.0
+    by_hand: float = 0.25
+    unseen: float = 6.0
+    seed: int = 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the parameters for the header of the file of weights."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +176,6 @@ def examples_of(
     *,
     jobs: int,
     seed: int,
-    progress: Callable[[int], object] | None = None,
 ) -> Examples:
     """Draw jobs of a log, and compute each example from the runs that had ended by its submission.
 
@@ -151,7 +187,6 @@ def examples_of(
         runs: the runs of the log.
         jobs: number of jobs to draw, at most all.
         seed: seed of the draw.
-        progress: called with the number of jobs that were just played.
     """
     drawn = np.zeros(len(runs), dtype=np.bool_)
     drawn[np.random.default_rng(seed).permutation(len(runs))[:jobs]] = True
@@ -170,7 +205,7 @@ def examples_of(
         if drawn[job]:
             found += note(examples, found, table, runs[job])
 
-    play_jobs(runs, ended=lambda job: table.observe(runs[job]), submitted=draw, progress=progress)
+    play_jobs(runs, ended=lambda job: table.observe(runs[job]), submitted=draw)
     return examples.first(found)
 
 

@@ -1,14 +1,15 @@
 """Learning on synthetic logs: what examples know, and that PyTorch and the compiled code agree."""
 
+import importlib
+
 import numpy as np
 import pytest
+from attention_examples import Examples, Recipe, examples_of, read_log, together
 from msgspec.structs import replace
 from runs import HOUR, ended, submission
 
 from predictors.methods.attention import Attention
 from predictors.methods.attention_network import Weights
-from simulator.learning.examples import Examples, examples_of, read_log, together
-from simulator.learning.training import LearningUnavailableError, Recipe, learn, steps_of
 
 
 def log(jobs=300, seed=0):
@@ -80,34 +81,29 @@ def test_a_log_says_whom_to_thank(tmp_path):
     }
 
 
-def test_without_pytorch_learning_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(LearningUnavailableError, match="pip install torch"):
-        learn(examples_of(log(20), jobs=20, seed=0), Recipe())
+@pytest.fixture
+def learning():
+    """The script that learns."""
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    return importlib.import_module("learn_attention")
 
 
-def needs_torch():
-    return pytest.importorskip("torch", reason="PyTorch (the extra learning) is not installed")
-
-
-def test_learning_lowers_the_loss_and_is_the_same_for_the_same_seed():
-    needs_torch()
+def test_learning_lowers_the_loss_and_is_the_same_for_the_same_seed(learning):
     examples = examples_of(log(), jobs=300, seed=0)
     recipe = Recipe(passes=30, batch=64, units=(8, 8), teachers=0)
     losses = []
-    weights = learn(examples, recipe, origin={"logs": []}, progress=losses.append)
-    again = learn(examples, recipe)
-    assert len(losses) == steps_of(len(examples), recipe)
+    weights = learning.learn(examples, recipe, origin={"logs": []}, progress=losses.append)
+    again = learning.learn(examples, recipe)
+    assert len(losses) == learning.steps_of(len(examples), recipe)
     assert sum(losses[-8:]) < 0.6 * sum(losses[:8])
     assert all(np.array_equal(*pair) for pair in zip(weights.layers, again.layers, strict=True))
     assert Weights.from_bytes(weights.to_bytes()).origin["recipe"]["seed"] == recipe.seed
     assert (weights.kernel_share, weights.tail_runs) == (recipe.by_hand, recipe.unseen)
 
 
-def test_distance_is_the_squared_difference_of_shares_over_the_seconds_that_it_lasts():
+def test_distance_is_the_squared_difference_of_shares_over_the_seconds_that_it_lasts(learning):
     """10 s at a half instead of a quarter, 20 s as the teachers say; the unit is 5 s."""
-    torch = needs_torch()
-    from simulator.learning.training import distance  # noqa: PLC0415
+    torch = learning.torch
 
     class JobEstimates:
         def below(self, _):
@@ -119,19 +115,18 @@ def test_distance_is_the_squared_difference_of_shares_over_the_seconds_that_it_l
         "targets": torch.tensor([[0.25, 0.75]]),
         "units": torch.tensor([5.0]),
     }
-    assert distance(JobEstimates(), batch).item() == pytest.approx(10 * 0.25**2 / 5)
+    assert learning.distance(JobEstimates(), batch).item() == pytest.approx(10 * 0.25**2 / 5)
 
 
-def test_a_small_network_comes_near_to_what_its_teachers_say_together():
-    needs_torch()
+def test_a_small_network_comes_near_to_what_its_teachers_say_together(learning):
     examples = examples_of(log(), jobs=300, seed=0)
     recipe = Recipe(
         passes=60, batch=64, units=(6, 5), teachers=2, teacher_units=(8, 8), teacher_passes=20
     )
     losses = []
-    weights = learn(examples, recipe, progress=losses.append)
-    again = learn(examples, recipe)
-    assert len(losses) == steps_of(len(examples), recipe)
+    weights = learning.learn(examples, recipe, progress=losses.append)
+    again = learning.learn(examples, recipe)
+    assert len(losses) == learning.steps_of(len(examples), recipe)
     steps = max(1, len(examples) // recipe.batch)
     distances = losses[2 * 20 * steps :]
     assert sum(distances[-8:]) < 0.2 * sum(distances[:8])
@@ -139,10 +134,9 @@ def test_a_small_network_comes_near_to_what_its_teachers_say_together():
     assert all(np.array_equal(*pair) for pair in zip(weights.layers, again.layers, strict=True))
 
 
-def test_teachers_are_heard_with_equal_weight():
+def test_teachers_are_heard_with_equal_weight(learning):
     """Two that put all weight on the first of two atoms, or half of it: three quarters together."""
-    torch = needs_torch()
-    from simulator.learning.training import soft_targets  # noqa: PLC0415
+    torch = learning.torch
 
     class Says:
         def __init__(self, share):
@@ -151,16 +145,19 @@ def test_teachers_are_heard_with_equal_weight():
         def below(self, batch):
             return torch.full((len(batch["counts"]), 1), self.share)
 
-    found = soft_targets([Says(1.0), Says(0.5)], {"counts": torch.tensor([2, 2, 2])}, batch=2)
+    found = learning.soft_targets(
+        [Says(1.0), Says(0.5)], {"counts": torch.tensor([2, 2, 2])}, batch=2
+    )
     assert found.tolist() == [[0.75], [0.75], [0.75]]
 
 
-def test_what_was_learned_tells_the_two_scripts_apart():
-    needs_torch()
+def test_what_was_learned_tells_the_two_scripts_apart(learning):
     examples = examples_of(log(), jobs=300, seed=0)
     attention = Attention(
         price=0.3,
-        weights=learn(examples, Recipe(passes=60, batch=64, teachers=2, teacher_passes=30)),
+        weights=learning.learn(
+            examples, Recipe(passes=60, batch=64, teachers=2, teacher_passes=30)
+        ),
     )
     for run in log(seed=5):
         attention.observe(run)

@@ -1,4 +1,8 @@
-"""Learns the weights with PyTorch, which is an optional dependency (the extra ``learning``).
+"""Learns the weights of attention from logs with PyTorch, all together and shuffled.
+
+    .venv/bin/python research/learn_attention.py LOG... -o weights.npz
+
+Jobs without a user in the log are not used. The shipped file is ``predictors/data/attention.npz``.
 
 Several large networks (teachers) learn from the jobs, each from other initial weights and in
 another order. The small network that is shipped is distilled from the mean of their distributions:
@@ -7,79 +11,32 @@ it has less variance than a single network, and answers sooner.
 Reference: G. Hinton, O. Vinyals and J. Dean, "Distilling the knowledge in a neural network", 2015.
 """
 
+import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
+from attention_examples import Examples, Recipe, examples_of, read_log, together
 from numpy.typing import NDArray
+from torch import Tensor
 
 from predictors.methods.attention_network import Layers, Weights, shapes_of
-from simulator.learning.examples import Examples
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """The parameters of learning.
-
-    Attributes:
-        jobs: number of jobs drawn from each log.
-        passes: epochs of the shipped network.
-        batch: jobs in a step.
-        rate: learning rate at the first step; it falls to 0 along a cosine.
-        units: units of the first and the second layer.
-        teachers: number of larger networks to distil; with 0 it learns from the jobs.
-        teacher_units: units of their layers.
-        teacher_passes: epochs of each teacher.
-        longest_gradient: norm to which longer gradients are clipped.
-        by_hand: weight of the handcrafted kernel in a prediction, in [0, 1].
-        unseen: pseudo-count of the tail mixture in a prediction, in runs.
-        seed: seed of the draw, of the initial weights and of the order.
-    """
-
-    jobs: int = 12_000
-    passes: int = 10
-    batch: int = 512
-    rate: float = 3e-3
-    units: tuple[int, int] = (12, 8)
-    teachers: int = 6
-    teacher_units: tuple[int, int] = (24, 16)
-    teacher_passes: int = 5
-    longest_gradient: float = 1.0
-    by_hand: float = 0.25
-    unseen: float = 6.0
-    seed: int = 1
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the parameters for the header of the file of weights."""
-        return asdict(self)
-
-
-ExampleBatch = dict[str, "Tensor"]
+ExampleBatch = dict[str, Tensor]
 """Examples by the names of their columns."""
-
-
-class LearningUnavailableError(RuntimeError):
-    """Learning needs PyTorch, which is not installed (extra learning): pip install torch."""
-
-    def __str__(self) -> str:
-        """Return the class docstring: an exception without arguments can be pickled."""
-        return str(self.__doc__)
 
 
 @dataclass(slots=True)
 class Network:
     """The network in PyTorch: the arrays of the compiled network, in the same order."""
 
-    layers: "Sequence[Tensor]" = field(default_factory=tuple)
+    layers: Sequence[Tensor] = field(default_factory=tuple)
 
-    def weights_of(self, features: "Tensor", context: "Tensor", counts: "Tensor") -> "Tensor":
+    def weights_of(self, features: Tensor, context: Tensor, counts: Tensor) -> Tensor:
         """Compute the weight of each support point, by job."""
-        import torch  # noqa: PLC0415 - optional
-
         of_features, of_context, bias, second, second_bias, units, direct = self.layers
         first = torch.relu(of_features @ features + (context @ of_context.T + bias)[:, :, None])
         again = torch.relu(second @ first + second_bias[None, :, None])
@@ -88,18 +45,14 @@ class Network:
         places = torch.arange(features.shape[2])
         return torch.softmax(score.masked_fill(places[None] >= counts[:, None], -1e9), 1)
 
-    def below(self, batch: ExampleBatch) -> "Tensor":
+    def below(self, batch: ExampleBatch) -> Tensor:
         """Compute the cumulative weight up to each support point but the last, by job."""
-        import torch  # noqa: PLC0415 - optional
-
         weights = self.weights_of(batch["features"].float(), batch["context"], batch["counts"])
         return torch.cumsum(weights, 1)[:, :-1]
 
 
-def first_layers(units: tuple[int, int], seed: int) -> "list[Tensor]":
+def first_layers(units: tuple[int, int], seed: int) -> list[Tensor]:
     """Draw the initial weights."""
-    import torch  # noqa: PLC0415 - optional
-
     random = np.random.default_rng(seed)
     spread = (0.2, 0.2, 0.0, 1.4 / units[0] ** 0.5, 0.0, 0.1, 0.0)
     return [
@@ -108,14 +61,14 @@ def first_layers(units: tuple[int, int], seed: int) -> "list[Tensor]":
     ]
 
 
-def loss(network: Network, batch: ExampleBatch) -> "Tensor":
+def loss(network: Network, batch: ExampleBatch) -> Tensor:
     """Compute the mean continuous ranked probability score (CRPS), each in the unit of its log."""
     below = network.below(batch)
     scores = (batch["before"] * below**2 + batch["after"] * (1 - below) ** 2).sum(1)
     return (scores / batch["units"]).mean()
 
 
-def distance(network: Network, batch: ExampleBatch) -> "Tensor":
+def distance(network: Network, batch: ExampleBatch) -> Tensor:
     """Compute the expected excess CRPS over the teachers, in the same unit.
 
     It is the excess of the mean score if runtimes follow the distribution of the teachers.
@@ -148,14 +101,7 @@ def learn(
         origin: the origin of the weights, for their header.
         progress: called with the loss of every step: the score of a teacher, or the distance of
             the network that is distilled.
-
-    Raises:
-        LearningUnavailableError: PyTorch is not installed.
     """
-    try:
-        import torch  # noqa: PLC0415 - optional
-    except ImportError:
-        raise LearningUnavailableError from None
     torch.set_num_threads(1)  # sums in another order would make other weights
     chosen = np.arange(len(examples)) if chosen is None else chosen
     columns = {name: torch.from_numpy(getattr(examples, name)) for name in Examples.__slots__}
@@ -175,10 +121,8 @@ def learn(
     )
 
 
-def soft_targets(teachers: Sequence[Network], columns: ExampleBatch, batch: int) -> "Tensor":
+def soft_targets(teachers: Sequence[Network], columns: ExampleBatch, batch: int) -> Tensor:
     """Compute the soft targets: cumulative weights by job, averaged over all teachers."""
-    import torch  # noqa: PLC0415 - optional
-
     with torch.no_grad():
         places = torch.arange(len(columns["counts"])).split(batch)
         parts = ({name: each[some] for name, each in columns.items()} for some in places)
@@ -188,15 +132,13 @@ def soft_targets(teachers: Sequence[Network], columns: ExampleBatch, batch: int)
 
 def descend(  # noqa: PLR0913, PLR0917 - everything that learning depends on
     network: Network,
-    criterion: "Callable[[Network, ExampleBatch], Tensor]",
+    criterion: Callable[[Network, ExampleBatch], Tensor],
     columns: ExampleBatch,
     chosen: NDArray[np.int64],
     recipe: Recipe,
     progress: Callable[[float], object] | None,
 ) -> None:
     """Minimise a loss by Adam, over shuffled batches of the chosen jobs."""
-    import torch  # noqa: PLC0415 - optional
-
     optimiser = torch.optim.Adam(network.layers, lr=recipe.rate)
     steps = max(1, len(chosen) // recipe.batch)
     falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, recipe.passes * steps)
@@ -213,3 +155,30 @@ def descend(  # noqa: PLR0913, PLR0917 - everything that learning depends on
             falling.step()
             if progress:
                 progress(current.item())
+
+
+def main() -> None:
+    """Learn the weights of all logs, and write the file of weights."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("logs", nargs="+", metavar="LOG", help="SWF, also gzip or xz")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--jobs", type=int, default=Recipe().jobs, help="drawn from each log")
+    parser.add_argument("--passes", type=int, default=Recipe().passes, help="over all of them")
+    parser.add_argument("--seed", type=int, default=Recipe().seed, help="of the draw, of learning")
+    given = parser.parse_args()
+    recipe = Recipe(jobs=given.jobs, passes=given.passes, seed=given.seed)
+    logs = [read_log(path) for path in given.logs]
+    examples = together([examples_of(log.runs, jobs=recipe.jobs, seed=recipe.seed) for log in logs])
+    distances: list[float] = []
+    origin = {"logs": [log.described() for log in logs]}
+    weights = learn(examples, recipe, origin=origin, progress=distances.append)
+    given.output.write_bytes(weights.to_bytes())
+    last = distances[-max(1, len(examples) // recipe.batch) :]
+    print(
+        f"{given.output}: learned from {len(examples):,} jobs of {len(logs)} logs; mean distance "
+        f"from {recipe.teachers} teachers {sum(last) / len(last):.4f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
