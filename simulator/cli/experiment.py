@@ -253,7 +253,7 @@ def write_exhibits(
     Raises:
         typer.Exit: one could not be made, for want of its log; the code tells whether others were.
     """
-    from simulator.reports.exhibit_pictures import write_exhibit
+    from simulator.reports.pictures import write_exhibit
     from simulator.studies.study import StudyError
 
     directory.mkdir(parents=True, exist_ok=True)

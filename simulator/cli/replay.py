@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.trace_replay import Replay
     from simulator.reports.method_summary import MethodSummary
-    from simulator.studies.tang.percentile_schemes import Swept
     from simulator.traces.trace import Reject
 
 
@@ -63,14 +62,12 @@ class ReplayResult:
         way: the transport: in process, or over HTTP.
         played: all predictions.
         summaries: summaries of the methods.
-        swept: the percentile method's schemes, if they were compared.
     """
 
     log: PlayedLog
     way: str
     played: "Replay"
     summaries: "Sequence[MethodSummary]"
-    swept: "Swept | None"
 
     @property
     def rejected(self) -> "Sequence[Reject]":
@@ -100,18 +97,9 @@ class ReplayResult:
 
         table = summary_table(self.summaries, wide=wide)
         print_tables(f"{lines_of(self.facts)}\n{table}", wide=wide, end="\n")
-        if self.swept:  # else no study is loaded, which needs extras
-            from simulator.studies.tang.percentile_schemes import sweep_table
-
-            print_tables(sweep_table(self.swept, wide=wide), wide=wide, end="\n")
 
     def as_data(self) -> dict[str, Any]:
         """Return the result as a JSON object."""
-        sweep = None
-        if self.swept:
-            from simulator.studies.tang.percentile_schemes import as_records
-
-            sweep = as_records(self.swept)
         return {
             "trace": self.log.name,
             "jobs": len(self.log.runs),
@@ -119,19 +107,16 @@ class ReplayResult:
             "rejected": self.log.rejected,
             "seconds": self.played.seconds,
             "methods": [summary.as_dict() for summary in self.summaries],
-            "sweep": sweep,
         }
 
     def write(self, directory: Path) -> None:
         """Write the page with its pictures and data."""
         from simulator.reports.replay_report import write_report  # loads matplotlib
-        from simulator.studies.tang.percentile_schemes import sweep_table
 
         write_report(
             directory,
             self.facts,
             self.played,
-            schemes=sweep_table(self.swept) if self.swept else "",
             data=self.as_data(),
         )
 
@@ -154,9 +139,6 @@ def replay(
         list[str] | None, typer.Option(help="Further cleaning rule, such as zero-run.")
     ] = None,
     on_error: MalformedLines = OnError.REFUSE,
-    sweep: Annotated[
-        bool, typer.Option("--sweep", help="Also compare the schemes of the percentile method.")
-    ] = False,
     predictions: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write a line for each job and method; - is stdout."),
@@ -174,7 +156,6 @@ def replay(
     For example:
 
         walltimed replay SDSC-SP2-1998-4.2-cln.swf.gz --report sdsc
-        walltimed replay ANL-Intrepid-2009-1.swf.gz --in-process --sweep
         walltimed replay - -m max-usage -m max-usage:window=10 --in-process < log.swf
     """
     need("matplotlib", for_=report)
@@ -193,7 +174,6 @@ def replay(
         way="in process" if in_process else f"over HTTP, {url or 'private'}",
         played=played,
         summaries=summarise(played),
-        swept=compare_schemes(log, quiet=as_json) if sweep else None,
     )
     if predictions:
         write_predictions(played, predictions)
@@ -259,13 +239,3 @@ def play(
     ):
         task = progress.add_task(escape(log.name), total=len(log.runs))
         return play_to(log.runs, player, progress=lambda jobs: progress.advance(task, jobs))
-
-
-def compare_schemes(log: "PlayedLog", *, quiet: bool) -> "Swept":
-    """Play the log to the percentile method's schemes, in process."""
-    from simulator.studies.tang.percentile_schemes import schemes, sweep, usable_keys
-
-    compared = schemes(usable_keys(log.runs))
-    with progress_bar("jobs", quiet=quiet) as progress:
-        task = progress.add_task(f"{len(compared)} schemes", total=len(log.runs))
-        return sweep(log.runs, compared, progress=lambda jobs: progress.advance(task, jobs))

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from predictors.measures import PredictionMeasures, measure
 from simulator.replay.trace_replay import Replay
-from simulator.reports.tables import Column, Row, seconds_columns, table_of
+from simulator.reports.tables import Column, seconds_columns, table_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,17 +73,8 @@ CLASSES: Mapping[str, tuple[str, str]] = {
 """Tang et al.'s classes of predictions: field of ``PredictionMeasures``, and its meaning."""
 
 
-def class_columns(
-    measures: Callable[[Row], PredictionMeasures], view: Literal["both", "wide"]
-) -> list[Column[Row]]:
-    """Columns with the share of each of ``CLASSES``; ``measures`` returns those of a row."""
-
-    def share_of(field: str) -> Callable[[Row], str]:
-        return lambda row: f"{getattr(measures(row), field):.2%}"
-
-    return [
-        Column(name, share_of(field), meaning, view) for name, (field, meaning) in CLASSES.items()
-    ]
+def _share_of(field: str) -> Callable[[MethodSummary], str]:
+    return lambda each: f"{getattr(each.measures, field):.2%}"
 
 
 COLUMNS: Sequence[Column[MethodSummary]] = (
@@ -118,7 +109,10 @@ COLUMNS: Sequence[Column[MethodSummary]] = (
         lambda each: f"{each.measures.unused_ratio:.2f}",
         "time reserved in vain for each hour that jobs run, in hours",
     ),
-    *class_columns(lambda each: each.measures, "wide"),
+    *(
+        Column(name, _share_of(field), meaning, "wide")
+        for name, (field, meaning) in CLASSES.items()
+    ),
     Column(
         "in range",
         lambda each: _covered(each.measures.interval_coverage),

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from simulator.reports.comparison import Outcome, tables
 from simulator.reports.exhibit import Exhibit, Panel, Series
-from simulator.reports.exhibit_pictures import draw
 from simulator.reports.page import ReportFiles, note, picture, preformatted, section
 from simulator.reports.palette import colours_of
-from simulator.reports.replay_pictures import STYLE, save
+from simulator.reports.pictures import STYLE, draw, save
 from simulator.scheduling.measures import bounded_slowdown, node_notice, wait_error, weighted_wait
 from simulator.scheduling.measures import start_priority as priority_of
 from simulator.scheduling.simulate import Schedule

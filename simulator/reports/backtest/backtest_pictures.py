@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from simulator.reports import palette, replay_pictures
+from simulator.reports import palette, pictures
 from simulator.reports.backtest import gains
 from simulator.reports.backtest.believability import Quality
 from simulator.reports.backtest.gains import GainInterval
@@ -26,7 +26,7 @@ WIDE = 5.2
 TEXT, QUIET, GRID = (palette.SURFACES[name].light for name in ("text", "quiet", "grid"))
 
 STYLE: dict[Any, Any] = {
-    **replay_pictures.STYLE,
+    **pictures.STYLE,
     "font.size": 9,
     "svg.fonttype": "none",
     "text.color": TEXT,
@@ -246,7 +246,7 @@ def _run_times(figure: Figure, tested: Backtest) -> None:
 
 
 def _time_axis(axes: Axes, shortest: float, longest: float) -> None:
-    replay_pictures.time_axis(axes, shortest, 1.1 * max(longest, 10 * shortest))
+    pictures.time_axis(axes, shortest, 1.1 * max(longest, 10 * shortest))
 
 
 def _months_of(tested: Backtest) -> Sequence[str]:

@@ -16,7 +16,7 @@ from simulator.replay.trace_replay import InProcess, Replay, replay
 from simulator.reports.comparison import Outcome
 from simulator.reports.exhibit import Exhibit, Panel, Series, Value
 from simulator.reports.method_summary import user_numbers
-from simulator.reports.replay_pictures import DURATIONS
+from simulator.reports.pictures import DURATIONS
 from simulator.reports.schedule_report import (
     Times,
     class_panel,

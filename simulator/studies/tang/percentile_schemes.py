@@ -9,10 +9,9 @@ Reference:
     on production supercomputers", JPDC 73(7), 2013, section 4.2.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -21,8 +20,6 @@ from predictors.jobs import Completion
 from predictors.measures import PredictionMeasures, Seconds, measure
 from predictors.methods.percentile import KEYS, Percentile, rank, share_of
 from simulator.replay.trace_replay import play_jobs
-from simulator.reports.method_summary import class_columns
-from simulator.reports.tables import Column, table_of
 
 PERCENTILES = (50, 70, 80, 85, 90, 95, 100)
 """The paper's median, percentiles and maximum."""
@@ -103,31 +100,16 @@ def schemes(
     ]
 
 
-def sweep(
-    runs: Sequence[Completion],
-    compared: Sequence[Scheme],
-    *,
-    progress: Callable[[int], object] | None = None,
-) -> Swept:
-    """Play a log to every scheme in one pass.
-
-    Args:
-        runs: the log.
-        compared: the schemes.
-        progress: called with the number of jobs that were just predicted.
-    """
+def sweep(runs: Sequence[Completion], compared: Sequence[Scheme]) -> Swept:
+    """Play a log to every scheme in one pass."""
     requested = np.array([run.submission.requested_walltime for run in runs])
     actual = np.minimum(requested, [run.runtime for run in runs])
-    predicted = predictions(runs, compared, requested, progress=progress)
+    predicted = predictions(runs, compared, requested)
     return {scheme: measure(predicted[scheme], requested, actual) for scheme in compared}
 
 
 def predictions(
-    runs: Sequence[Completion],
-    compared: Sequence[Scheme],
-    requested: Seconds,
-    *,
-    progress: Callable[[int], object] | None = None,
+    runs: Sequence[Completion], compared: Sequence[Scheme], requested: Seconds
 ) -> Mapping[Scheme, Seconds]:
     """Predictions of every scheme for every job in seconds, as its predictor makes them."""
     families: dict[tuple[str, float | None], list[Scheme]] = {}
@@ -147,7 +129,7 @@ def predictions(
         for family, player in players.items():
             found[family].note(job, player.eligible(runs[job].submission))
 
-    play_jobs(runs, ended=learn, submitted=note, progress=progress)
+    play_jobs(runs, ended=learn, submitted=note)
     return {
         scheme: found[scheme.key, scheme.window_days].predicted(scheme, requested)
         for scheme in compared
@@ -174,35 +156,3 @@ class _Family:
         adjusted = requested * np.maximum(scheme.lower_bound, self._usages[scheme.percentile])
         adjusted = np.minimum(requested, np.maximum(SHORTEST_ESTIMATE, adjusted))
         return np.where(self._eligible >= scheme.min_jobs, adjusted, requested)
-
-
-def as_records(swept: Swept) -> list[dict[str, Any]]:
-    """For JSON."""
-    return [
-        {
-            "key": scheme.key,
-            "window_days": scheme.window_days,
-            "lower_bound": scheme.lower_bound,
-            "min_jobs": scheme.min_jobs,
-            "percentile": scheme.percentile,
-            **measures.as_dict(),
-        }
-        for scheme, measures in swept.items()
-    ]
-
-
-COLUMNS: Sequence[Column[tuple[Scheme, PredictionMeasures]]] = (
-    Column("key", lambda row: row[0].key),
-    Column("days", lambda row: row[0].window, "window"),
-    Column("bound", lambda row: f"{row[0].lower_bound:g}" if row[0].lower_bound else "none"),
-    Column("min", lambda row: str(row[0].min_jobs), "fewest similar jobs"),
-    Column("perc", lambda row: f"{row[0].percentile:g}", "percentile"),
-    Column("accuracy", lambda row: f"{row[1].accuracy:.3f}", "1 is perfect"),
-    Column("median acc", lambda row: f"{row[1].median_accuracy:.3f}", view="wide"),
-    *class_columns(lambda row: row[1], "both"),
-)
-
-
-def sweep_table(swept: Swept, *, wide: bool = True) -> str:
-    """A line for each scheme, with a legend; see ``table_of``."""
-    return table_of(COLUMNS, list(swept.items()), wide=wide)

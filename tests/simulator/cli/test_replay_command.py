@@ -122,20 +122,6 @@ def test_standard_input_and_a_limit(walltimed, log, monkeypatch):
     assert answer["methods"][0]["method"] == "requested"
 
 
-def test_the_sweep_compares_schemes_of_the_keys_that_the_log_has(walltimed, log):
-    code, printed, _ = walltimed(
-        "replay", log, "--in-process", "-m", "requested", "--sweep", "--limit", 60, "--json"
-    )
-    assert code == 0
-    schemes = json.loads(printed)["sweep"]
-    assert {scheme["key"] for scheme in schemes} == {"user", "user+walltime"}
-    assert len(schemes) == 2 * 7 * 6 * 2 * 2
-    assert {scheme["min_jobs"] for scheme in schemes} == {1, 10}
-    code, printed, _ = walltimed("replay", log, "--in-process", "--sweep", "--limit", 60)
-    assert "perc  accuracy" in printed
-    assert max(map(len, printed.splitlines())) <= 80
-
-
 def test_the_report_is_a_page_with_tables_pictures_and_data(walltimed, log, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from simulator.reports import schedule_report
 from simulator.reports.exhibit import Exhibit
-from simulator.reports.replay_pictures import save
+from simulator.reports.pictures import save
 
 
 def of_schedules(directory):

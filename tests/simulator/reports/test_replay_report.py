@@ -71,17 +71,15 @@ def test_every_prediction_is_in_the_file(played, tmp_path):
 def test_a_report_is_written_for_a_log_without_users_keys_or_learning(tmp_path):
     played = replay([run(1, 0, 0, user=None)], InProcess({"requested": create("requested")}))
     facts = {"trace": "<one> job", "left out": "a & b"}
-    write_report(tmp_path / "deep" / "report", facts, played, schemes="", data={})
+    write_report(tmp_path / "deep" / "report", facts, played, data={})
     page = (tmp_path / "deep" / "report" / "index.html").read_text()
     assert "&lt;one&gt; job" in page
     assert "a &amp; b" in page
     assert "errors-per-user" not in page
 
 
-def test_a_report_holds_its_schemes(played, tmp_path):
-    write_report(
-        tmp_path, {"trace": "t"}, played, schemes="key  accuracy", data={"sweep": [{"key": "user"}]}
-    )
-    assert json.loads((tmp_path / "report.json").read_text())["sweep"] == [{"key": "user"}]
-    assert "key  accuracy" in (tmp_path / "table.txt").read_text()
-    assert "key  accuracy" in (tmp_path / "index.html").read_text()
+def test_a_report_holds_the_data_and_the_table(played, tmp_path):
+    write_report(tmp_path, {"trace": "t"}, played, data={"jobs": 8})
+    assert json.loads((tmp_path / "report.json").read_text())["jobs"] == 8
+    assert "mean error" in (tmp_path / "table.txt").read_text()
+    assert "mean error" in (tmp_path / "index.html").read_text()

@@ -15,7 +15,7 @@ COMMANDS = Path(__file__).parents[3] / "service" / "cli"
 KEPT = sorted((Path(__file__).parents[3] / "results").rglob("*.txt"))
 
 MAKE_TABLES = {
-    "text_table", "table_of", "summary_table", "sweep_table", "tables", "study.report",
+    "text_table", "table_of", "summary_table", "tables", "study.report",
     "exhibit.text",
 }  # fmt: skip
 """What commands are given tables of text by."""

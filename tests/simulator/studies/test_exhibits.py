@@ -9,7 +9,7 @@ import pytest
 from workloads import log_of, stretched_logs
 
 from simulator.reports.exhibit import Exhibit, Panel, Series
-from simulator.reports.exhibit_pictures import draw
+from simulator.reports.pictures import draw
 from simulator.studies import STUDIES
 from simulator.studies.klusacek.klusacek_simulations import name_of, runs
 from simulator.studies.rocchetti.rocchetti_findings import Finding, counted, whole_orders

@@ -1,4 +1,4 @@
-"""Draws a figure of a paper made again, with the paper's own numbers where its text has them."""
+"""Draws exhibits, with the numbers of a paper beside ours; style, axes and files of pictures."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,50 @@ from matplotlib.ticker import PercentFormatter
 from simulator.reports.exhibit import Exhibit, Panel, Value
 from simulator.reports.page import picture
 from simulator.reports.palette import colours_of
-from simulator.reports.replay_pictures import STYLE, save
+from simulator.traces.files import whole_file
+
+STYLE: dict[Any, Any] = {
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "savefig.dpi": 144,
+}
+
+DURATIONS = {
+    1: "1 s",
+    10: "10 s",
+    60: "1 min",
+    600: "10 min",
+    3600: "1 h",
+    6 * 3600: "6 h",
+    86400: "1 d",
+    7 * 86400: "1 w",
+    60 * 86400: "60 d",
+}
+"""Ticks of a logarithmic time axis, in seconds."""
+
+
+def save(figure: Figure, path: Path, **options: Any) -> None:
+    """Write a picture, in the form that the name of the file ends in, as a whole or not at all."""
+    with whole_file(path) as file:
+        figure.savefig(file, **options)
+
+
+def time_axis(axes: Axes, shortest: float, longest: float) -> None:
+    """Make the horizontal axis a logarithmic one of time; both ends are seconds."""
+    axes.set_xscale("log")
+    axes.set_xlim(shortest, longest)
+    ticks = {seconds: name for seconds, name in DURATIONS.items() if shortest <= seconds <= longest}
+    axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.set_xticks([], minor=True)
+
 
 PAPER_COLOUR = "#111111"
 PAPER_NAME = "the paper"
