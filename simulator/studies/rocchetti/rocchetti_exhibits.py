@@ -8,19 +8,17 @@ import numpy as np
 
 from predictors.accuracy_groups import GROUPS, STEP_SECONDS, aged_priority, group_of
 from simulator.reports.exhibit import Exhibit, Panel, Series, Value
-from simulator.studies.rocchetti.rocchetti_findings import (
-    CORES,
-    PAPER_CORES,
-    PAPER_GROUPS,
-    PAPER_MAKESPANS,
-    PAPER_WAITS,
-)
 from simulator.studies.rocchetti.stretches import (
+    CORES,
     CURIE,
     ESTIMATES,
     GAIA,
     LOGS,
     ORDERS,
+    PAPER_CORES,
+    PAPER_GROUPS,
+    PAPER_MAKESPANS,
+    PAPER_WAITS,
     POLICIES,
     StretchesByPolicy,
     logs_in,

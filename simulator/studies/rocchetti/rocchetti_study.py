@@ -4,21 +4,19 @@ from collections.abc import Sequence
 
 from simulator.reports.tables import text_table
 from simulator.studies.rocchetti.rocchetti_exhibits import EXHIBITS
-from simulator.studies.rocchetti.rocchetti_findings import (
-    MAKESPANS,
-    PAPER_MAKESPANS,
-    PAPER_WAITS,
-    WAITS,
-    counted,
-    whole_orders,
-)
 from simulator.studies.rocchetti.stretches import (
     CURIE,
     LOGS,
+    MAKESPANS,
+    PAPER_MAKESPANS,
+    PAPER_WAITS,
     POLICIES,
+    WAITS,
     ScenarioStretch,
+    counted,
     scenario_runs,
     stretches_of,
+    whole_orders,
 )
 from simulator.studies.simulations import Results, scheduling_study
 

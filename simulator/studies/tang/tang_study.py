@@ -3,7 +3,7 @@
 Figs. 14 to 17 (section 6) are the gains month by month.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,6 @@ from simulator.studies.tang.tang_accuracy import (
     table_1,
     table_2,
 )
-from simulator.studies.tang.tang_log import GAINS, FloatArray
 from simulator.studies.tang.tang_simulations import (
     INTREPID,
     LOGS,
@@ -36,6 +35,7 @@ from simulator.studies.tang.tang_simulations import (
     month_runs,
 )
 from simulator.studies.tang.tang_simulations import PERCENTILES as ADJUSTED
+from simulator.traces.trace import Reals
 
 
 def simulated(number: int) -> Make:
@@ -88,15 +88,23 @@ def _simulated(number: int, played: Played) -> Exhibit:
     return Exhibit(f"Fig. {number}: {rules} adjustment on {INTREPID}", panels)
 
 
-def _means(gains: FloatArray) -> list[Value]:
+def _means(gains: Reals) -> list[Value]:
     """Means over the months with waits; None without such a month."""
     with_waits = [row[np.isfinite(row)] for row in gains]
     return [float(row.mean()) if len(row) else None for row in with_waits]
 
 
-def _known(values: FloatArray) -> list[Value]:
+def _known(values: Reals) -> list[Value]:
     return [float(value) if np.isfinite(value) else None for value in values]
 
+
+GAINS: Mapping[str, Mapping[str, tuple[float | None, float | None, float | None]]] = {
+    "wfp, regular": {"p95": (15, None, None), "p85": (15, 16, 19)},
+    "wfp, selective": {"p85": (22, 22, 28)},
+    "fcfs, regular": {"p95": (2, None, None), "p70": (None, -8, None)},
+    "fcfs, selective": {"p85": (20, 22, 15), "p70": (20, 20, 15)},
+}
+"""Gains in percent in wait, slowdown and weighted wait (section 6.2, Figs. 14 to 17)."""
 
 LEGEND = """\
 Gains in percent over the unadjusted requests under the same order: wait, slowdown, weighted wait
@@ -128,7 +136,7 @@ class Gains(NamedTuple):
     estimates: str
     means: Sequence[Value]
     outlived: float
-    months: FloatArray
+    months: Reals
 
     @property
     def rules(self) -> str:

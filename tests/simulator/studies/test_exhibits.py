@@ -12,8 +12,7 @@ from simulator.reports.exhibit import Exhibit, Panel, Series
 from simulator.reports.pictures import draw
 from simulator.studies import STUDIES
 from simulator.studies.klusacek.klusacek_simulations import name_of, runs
-from simulator.studies.rocchetti.rocchetti_findings import Finding, counted, whole_orders
-from simulator.studies.rocchetti.stretches import ScenarioStretch
+from simulator.studies.rocchetti.stretches import Finding, ScenarioStretch, counted, whole_orders
 from simulator.studies.study import ExhibitInput, StudyError
 from simulator.studies.tang.tang_simulations import Months, MonthSimulation
 from simulator.traces.swf import write_swf
