@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from predictors.jobs import Basis, Completion, Interval, Prediction, Submission
+from predictors.jobs import Basis, Completion, Prediction, Submission
 
 SHORTEST_ESTIMATE = 1.0
 """Shortest prediction in seconds, unless the request is shorter: predictions are positive."""
@@ -133,14 +133,7 @@ def limited(seconds: float, request: float) -> float:
     return min(request, max(SHORTEST_ESTIMATE, seconds))
 
 
-def capped(
-    seconds: float,
-    submission: Submission,
-    *,
-    method: str,
-    basis: Basis,
-    interval: Interval | None = None,
-) -> Prediction:
+def capped(seconds: float, submission: Submission, *, method: str, basis: Basis) -> Prediction:
     """Return a prediction of ``seconds``, limited to [SHORTEST_ESTIMATE, request]."""
     request = submission.requested_walltime
     return Prediction(
@@ -148,7 +141,6 @@ def capped(
         requested_walltime=request,
         method=method,
         basis=basis,
-        interval=interval,
     )
 
 

@@ -205,7 +205,6 @@ def play_jobs(
     *,
     ended: Callable[[int], object],
     submitted: Callable[[int], object],
-    progress: Callable[[int], object] | None = None,
 ) -> None:
     """Play a log to two hooks in order of time, for questions that ``replay`` does not ask.
 
@@ -213,15 +212,12 @@ def play_jobs(
         runs: the log; its order decides ties in time.
         ended: called with the position of each run in the log at its end.
         submitted: called with the position of each job in the log at its submission.
-        progress: called with the number of jobs that were just submitted.
     """
     for step in events(runs):
         for job in step.ended:
             ended(job)
         for job in step.submitted:
             submitted(job)
-        if progress:
-            progress(len(step.submitted))
 
 
 def events(runs: Sequence[Completion]) -> Iterator[Step]:

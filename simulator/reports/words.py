@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from math import inf
-from textwrap import fill
 from typing import NamedTuple
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
@@ -130,8 +129,3 @@ def counted(number: int, thing: str) -> str:
 def listed(parts: Sequence[str]) -> str:
     """Such as ``a, b and c``; empty without parts."""
     return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
-
-
-def paragraph(*sentences: str) -> str:
-    """Sentences one after another, in lines as wide as the tables of studies; no empty sentence."""
-    return fill(" ".join(filter(None, sentences)), 99, break_on_hyphens=False)

@@ -118,11 +118,7 @@ def simulate(
 
 
 def simulate_together(
-    workloads: Sequence[Workload],
-    semantics: Semantics,
-    estimates: Estimates,
-    *,
-    progress: Callable[[int], object] | None = None,
+    workloads: Sequence[Workload], semantics: Semantics, estimates: Estimates
 ) -> list[Schedule]:
     """Run the machines of one cluster, such as partitions that share no processor.
 
@@ -133,11 +129,10 @@ def simulate_together(
         workloads: the jobs of each machine.
         semantics: the rules, the same for all.
         estimates: the source of all schedulers' estimates.
-        progress: called with the number of jobs that were just submitted.
     """
     alone = len(workloads) == 1
     if alone or not (estimates.player is not None or semantics.needs_priorities):
-        return [simulate(each, semantics, estimates, progress=progress) for each in workloads]
+        return [simulate(each, semantics, estimates) for each in workloads]
     warm_up(semantics)
     began = perf_counter()
     states = [initial_state(workload, semantics) for workload in workloads]
@@ -145,7 +140,7 @@ def simulate_together(
     for state, workload in zip(states, workloads, strict=True):
         first = feeds[0] if feeds else None
         feeds.append(EstimateFeed(state, workload, estimates, semantics, beside=first))
-    _play_together(states, feeds, progress)
+    _play_together(states, feeds)
     seconds = perf_counter() - began
     return [
         _schedule(workload, semantics, estimates.name, state, seconds)
@@ -153,13 +148,9 @@ def simulate_together(
     ]
 
 
-def _play_together(
-    states: Sequence[AnyState],
-    feeds: Sequence[EstimateFeed],
-    progress: Callable[[int], object] | None,
-) -> None:
+def _play_together(states: Sequence[AnyState], feeds: Sequence[EstimateFeed]) -> None:
     """Advance the machine with the earliest submission, until all machines have ended."""
-    stops = [_stops(state, progress) for state in states]
+    stops = [_stops(state) for state in states]
     paused: list[tuple[int, int]] = []
 
     def advance(number: int) -> None:
@@ -219,7 +210,7 @@ def warm_up(semantics: Semantics = Semantics()) -> None:  # noqa: B008 - frozen
     run(initial_state(EMPTY, semantics))
 
 
-def _stops(state: AnyState, progress: Callable[[int], object] | None) -> Iterator[int]:
+def _stops(state: AnyState, progress: Callable[[int], object] | None = None) -> Iterator[int]:
     """Run to the end; yield at each stop for estimates, and report progress."""
     submitted = state.clock["submitted"]
     pause_at = state.clock["pause_at"]

@@ -84,16 +84,9 @@ def usable_keys(runs: Sequence[Completion]) -> list[str]:
     return [key for key, parts in KEYS.items() if parts_present.issuperset(parts)]
 
 
-def schemes(
-    keys: Iterable[str],
-    *,
-    percentiles: Iterable[float] = PERCENTILES,
-    windows: Iterable[float | None] = WINDOWS,
-    lower_bounds: Iterable[float] = LOWER_BOUNDS,
-    min_jobs: Iterable[int] = MIN_JOBS,
-) -> list[Scheme]:
-    """Every combination."""
-    combinations = product(keys, windows, lower_bounds, min_jobs, percentiles)
+def schemes(keys: Iterable[str]) -> list[Scheme]:
+    """Every combination of the paper's options with some keys."""
+    combinations = product(keys, WINDOWS, LOWER_BOUNDS, MIN_JOBS, PERCENTILES)
     return [
         Scheme(key, percentile, window, bound, fewest)
         for key, window, bound, fewest, percentile in combinations

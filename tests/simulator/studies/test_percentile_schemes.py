@@ -1,5 +1,7 @@
 """Schemes of Tang et al. side by side predict what their predictors would one by one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hand_worked_log import run
@@ -15,14 +17,11 @@ from simulator.studies.tang.percentile_schemes import (
 
 
 def test_schemes_are_every_combination_and_write_themselves_as_methods():
-    combined = schemes(
-        ["user"], percentiles=[50, 85], windows=[30, None], lower_bounds=[0], min_jobs=[10]
-    )
-    assert [scheme.label for scheme in combined] == [
-        "percentile:key=user,percentile=50,window_days=30,lower_bound=0,min_jobs=10",
-        "percentile:key=user,percentile=85,window_days=30,lower_bound=0,min_jobs=10",
-        "percentile:key=user,percentile=50,window_days=all,lower_bound=0,min_jobs=10",
-        "percentile:key=user,percentile=85,window_days=all,lower_bound=0,min_jobs=10",
+    combined = schemes(["user"])
+    assert len(combined) == len(set(combined)) == 7 * 6 * 2 * 2
+    assert [scheme.label for scheme in (combined[0], combined[-1])] == [
+        "percentile:key=user,percentile=50,window_days=30,lower_bound=0,min_jobs=1",
+        "percentile:key=user,percentile=100,window_days=all,lower_bound=0.5,min_jobs=10",
     ]
     assert combined[0].predictor().parameters["percentile"] == 50
 
@@ -35,11 +34,10 @@ def test_keys_with_a_part_that_no_job_has_are_left_out():
 def test_a_lower_percentile_adjusts_more_and_a_bound_underestimates_less():
     # One user's jobs of 100 s run for 10, 40, 10 and 100 s in turn: half of the usages are 0.1.
     runs = [run(n, 200 * n, (10, 40, 10, 100)[n % 4]) for n in range(60)]
-    swept = sweep(runs, schemes(["user"], percentiles=[50, 100], windows=[None], min_jobs=[10]))
-    median, maximum, bounded = (
-        swept[Scheme("user", percentile, None, bound)]
-        for percentile, bound in ((50, 0.0), (100, 0.0), (50, 0.5))
-    )
+    compared = [
+        Scheme("user", *given) for given in ((50, None, 0.0), (100, None, 0.0), (50, None, 0.5))
+    ]
+    median, maximum, bounded = sweep(runs, compared).values()
     assert maximum.not_adjusted == 1
     # The first ten jobs have too little history; then every second one runs longer than 10 s.
     assert median.not_adjusted == bounded.not_adjusted == pytest.approx(10 / 60)
@@ -54,7 +52,12 @@ def test_every_scheme_predicts_what_its_own_predictor_would():
         run(n, 40 * n, (10, 40, 10, 100, 0)[n % 5], user=f"u{n % 2}", request=100 + 50 * (n % 3))
         for n in range(120)
     ]
-    compared = schemes(["user", "user+walltime"], windows=[1, None])
+    compared = [
+        replace(scheme, window_days=days)
+        for scheme in schemes(["user", "user+walltime"])
+        if scheme.window_days is None
+        for days in (1, None)
+    ]
     requested = np.array([each.submission.requested_walltime for each in runs])
     found = predictions(runs, compared, requested)
     played = replay(runs, InProcess({each.label: each.predictor() for each in compared}))
@@ -64,5 +67,5 @@ def test_every_scheme_predicts_what_its_own_predictor_would():
 
 def test_a_usage_above_one_counts_as_one():
     runs = [run(n, 1000 * n, 150) for n in range(4)]
-    [measured] = sweep(runs, schemes(["user"], percentiles=[100], windows=[None])[:1]).values()
+    [measured] = sweep(runs, [Scheme("user", 100, None, 0.0, 1)]).values()
     assert (measured.accuracy, measured.underestimated) == (1.0, 0.0)
