@@ -17,18 +17,6 @@ from pydantic_settings import (
 from predictors.base import DEFAULT_METHOD
 from service import munge, places
 
-REMOVED_SETTINGS = {
-    "users_socket": "give users tokens by `walltimed token issue NAME --scope self --user USER`.",
-    "insecure": "it is called allow_unauthenticated.",
-    "page": "it is called web_pages.",
-    "page_session_hours": "it is called web_session_hours.",
-    "queue_jobs": "it is called snapshot_max_jobs.",
-    "queue_old_seconds": "it is called snapshot_max_age_seconds.",
-    "queue_seconds": "it is called snapshot_forecast_seconds.",
-    "shadow_rate": "it is called shadow_max_per_second.",
-}
-"""Settings of earlier releases, with their new names or replacements."""
-
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -254,16 +242,6 @@ class Settings(BaseSettings):
             file,
             InitSettingsSource(settings_cls, {"config": named}),
         )
-
-    @field_validator("tuning", mode="before")
-    @classmethod
-    def no_rounds_elsewhere(cls, value: object) -> object:
-        """Refuse a value of earlier releases."""
-        if value == "elsewhere":
-            raise ValueError(
-                "elsewhere is gone: set on-request, and run `walltimed tune --due` under a timer."
-            )
-        return value
 
     @field_validator("config", "unix_socket", "munge_socket", "pseudonym_key_file", mode="before")
     @classmethod

@@ -108,13 +108,6 @@ FORMATS: Mapping[str, Callable[[str, str | None, tzinfo], HistoryFile]] = {
 }
 
 
-REMOVED_FORMATS = {
-    "htcondor": "HTCondor's history is not imported any more: write the jobs that have a limit as "
-    "SWF, and import that.",
-}
-"""Sentences about formats that earlier releases read."""
-
-
 def read_history(path: str, format_: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """Read a file of one of the formats.
 
@@ -157,8 +150,6 @@ def format_of(path: str, format_: str | None) -> str:
     from simulator.traces.files import STANDARD_STREAM, read_beginning
 
     if format_ is not None:
-        if format_ in REMOVED_FORMATS:
-            raise CommandError(REMOVED_FORMATS[format_], ExitCode.USAGE)
         if format_ not in FORMATS:
             raise CommandError(
                 f"There is no format {format_!r}; there are {', '.join(FORMATS)}.", ExitCode.USAGE

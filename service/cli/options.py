@@ -41,17 +41,14 @@ def load_settings(**options: Any) -> "Settings":
     from pydantic import ValidationError
     from pydantic_settings import SettingsError
 
-    from service.settings import REMOVED_SETTINGS, Settings
+    from service.settings import Settings
 
-    refuse_removed(os.environ, REMOVED_SETTINGS)
     refuse_misspelt(os.environ, Settings.model_fields)
     values = {name: value for name, value in options.items() if value is not None}
     try:
         return Settings(**values)
     except ValidationError as error:
-        problems = " ".join(
-            problem_of(each, Settings.model_fields, REMOVED_SETTINGS) for each in error.errors()
-        )
+        problems = " ".join(problem_of(each, Settings.model_fields) for each in error.errors())
         raise CommandError(f"Settings refused: {problems}", ExitCode.USAGE) from None
     except SettingsError as error:
         raise CommandError(f"Settings refused: {error}.", ExitCode.USAGE) from None
@@ -66,18 +63,6 @@ PREFIX = "WALLTIMED_"
 
 NEARLY = 0.8
 """Similarity from which a variable counts as misspelt: other programs may use the prefix."""
-
-
-def refuse_removed(environment: "Iterable[str]", removed: "Mapping[str, str]") -> None:
-    """Refuse variables of the environment that were settings of earlier releases.
-
-    Raises:
-        CommandError: the message says what to do instead.
-    """
-    for name, instead in removed.items():
-        variable = f"{PREFIX}{name.upper()}"
-        if variable in environment:
-            raise CommandError(f"{variable} is no setting any more: {instead}", ExitCode.USAGE)
 
 
 def refuse_misspelt(environment: "Iterable[str]", settings: "Iterable[str]") -> None:
@@ -107,13 +92,9 @@ OTHER_VARIABLES = frozenset(
 """Variables of clients and of other programs."""
 
 
-def problem_of(
-    problem: "Mapping[str, Any]", settings: "Iterable[str]", removed: "Mapping[str, str]"
-) -> str:
+def problem_of(problem: "Mapping[str, Any]", settings: "Iterable[str]") -> str:
     """Return a problem that pydantic found, as a sentence."""
     name = ".".join(map(str, problem["loc"]))
-    if name in removed:
-        return f"{name} is no setting any more: {removed[name]}"
     if problem["type"] == "extra_forbidden":
         return unknown("setting", name, settings)
     return f"{name}: {problem['msg']}."

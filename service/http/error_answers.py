@@ -27,12 +27,6 @@ from service.http.hot_calls import send_json, to_json
 
 log = structlog.get_logger()
 
-RENAMED_PATHS = {
-    "/v1/queues": "PUT and GET /v1/clusters/{cluster}/snapshot, GET /v1/clusters/{cluster}/jobs/"
-    "{job_id}, POST /v1/clusters/{cluster}/what-if and GET /v1/clusters take its place.",
-}
-"""Paths of earlier releases, and the calls that replace them."""
-
 
 async def send_error(send: Send, error: Exception) -> None:
     """Answer an error of the table."""
@@ -44,9 +38,6 @@ def from_framework(request: Request, error: HTTPException) -> RequestError:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         allow = ", ".join(sorted(methods_of(request)))
         return MethodNotAllowedError(f"This path takes {allow}.", allow)
-    for old, new in RENAMED_PATHS.items():
-        if f"{request.url.path}/".startswith(f"{old}/"):
-            return NotFoundError(f"{old} is no call any more: {new}")
     return NotFoundError("There is nothing at this path.")
 
 

@@ -145,34 +145,6 @@ def test_the_empty_name_of_a_file_is_none(monkeypatch, name):
     assert getattr(Settings(), name) is None
 
 
-def test_a_setting_that_is_gone_is_refused_with_what_to_use(refused, tmp_path, monkeypatch):
-    file = tmp_path / "walltimed.toml"
-    file.write_text('users_socket = "/run/walltimed/users.sock"')
-    assert "token issue" in refused("config", "--config", str(file))
-    monkeypatch.setenv("WALLTIMED_USERS_SOCKET", "/run/walltimed/users.sock")
-    assert "token issue" in refused("config")
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("page", "web_pages"),
-        ("insecure", "allow_unauthenticated"),
-        ("queue_jobs", "snapshot_max_jobs"),
-    ],
-)
-def test_a_renamed_setting_is_refused_with_its_new_name(refused, tmp_path, monkeypatch, old, new):
-    file = tmp_path / "walltimed.toml"
-    file.write_text(f"{old} = 1")
-    assert new in refused("config", "--config", str(file))
-    monkeypatch.setenv(f"WALLTIMED_{old.upper()}", "1")
-    assert new in refused("config")
-
-
-def test_a_renamed_option_is_refused_with_its_new_name(refused):
-    assert "--allow-unauthenticated" in refused("serve", "--insecure")
-
-
 def test_a_settings_file_in_another_encoding_is_refused(refused, tmp_path):
     file = tmp_path / "walltimed.toml"
     file.write_bytes("# für alle\nport = 1\n".encode("latin-1"))

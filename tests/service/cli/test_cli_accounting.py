@@ -145,12 +145,6 @@ def test_reconcile_says_why_sacct_failed(walltimed, tmp_path):
     assert "Errno" not in told
 
 
-def test_a_format_that_is_no_more_names_what_to_use(walltimed, tmp_path):
-    code, complained = walltimed("import", "--format", "htcondor", tmp_path / "history.json")
-    assert code == 2
-    assert "SWF" in complained
-
-
 SACCT = """\
 JobIDRaw|Submit|Eligible|Start|End|Timelimit|ReqCPUS|State
 1|1000000000|1000000000|1000000060|1000000160|00:10:00|4|COMPLETED

@@ -8,7 +8,6 @@ import pytest
 from typer.main import get_command
 
 from service.cli import Commands, app
-from service.cli.lazy_group import REMOVED_OPTIONS
 
 HEAVY = ("numba", "numpy", "sqlalchemy", "fastapi", "pydantic_settings", "matplotlib", "msgspec")
 
@@ -71,20 +70,6 @@ def test_the_short_option_for_help_says_the_same(command, capsys):
 
 def test_a_command_that_does_not_exist_is_refused_with_a_near_one(refused):
     assert "Did you mean" in refused("srve")
-
-
-@pytest.mark.parametrize(
-    ("command", "option", "instead"),
-    [
-        (command, option, instead)
-        for command, options in REMOVED_OPTIONS.items()
-        for option, instead in options.items()
-    ],
-)
-def test_an_option_that_is_no_more_names_what_to_use(refused, command, option, instead):
-    told = refused(command, f"{option}=x")
-    assert option in told
-    assert instead.split()[0] in told
 
 
 def test_help_shows_what_an_administrator_and_a_user_need(capsys):

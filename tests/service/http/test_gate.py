@@ -73,15 +73,6 @@ def test_a_path_that_there_is_not_is_unknown(unchanged):
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", "/v1/queues"), ("PUT", "/v1/queues/hill"), ("POST", "/v1/queues/a/b/what-if")],
-)
-def test_a_call_of_earlier_releases_is_refused_with_its_new_path(unchanged, method, path):
-    answer = answered(unchanged.request(method, path), 404, "NotFoundError")
-    assert "/v1/clusters/{cluster}/snapshot" in answer.json()["detail"]
-
-
-@pytest.mark.parametrize(
     ("method", "path", "body"),
     [("GET", "/v1/methods", None), ("POST", "/v1/completions", run_of("1"))],
 )
