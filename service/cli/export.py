@@ -1,29 +1,25 @@
-"""``walltimed export``: writes what the store holds as CSV, Parquet or SWF."""
+"""``walltimed export``: writes what the store holds as CSV or SWF."""
 
 import csv
 import time
 from contextlib import closing
 from dataclasses import replace
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from service.cli.options import DatabaseUrl, load_settings
 from service.cli.stores import ready
 from service.cli.times import period_of
-from simulator.cli.console import STANDARD_OUTPUT, CommandError, ExitCode, cell, err, missing
+from simulator.cli.console import STANDARD_OUTPUT, CommandError, ExitCode, cell, err
 from simulator.cli.options import ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from predictors.jobs import Completion
-
-AT_ONCE = 50_000
-"""Rows of a group in a Parquet file."""
 
 FOREVER = 1e11
 """Unix seconds after every run."""
@@ -41,7 +37,6 @@ class Form(StrEnum):
     """A kind of file."""
 
     CSV = "csv"
-    PARQUET = "parquet"
     SWF = "swf"
 
 
@@ -52,7 +47,7 @@ def export(
         typer.Option(
             "--format",
             "-f",
-            help="csv, parquet or swf; default: as the file's name ends, else csv.",
+            help="csv or swf; default: as the file's name ends, else csv.",
         ),
     ] = None,
     output: Annotated[
@@ -76,13 +71,13 @@ def export(
 
     Runs come in the order of their submission, with the names that the store has: pseudonyms
     stay. In CSV a name that a spreadsheet would compute, such as =1+1, has an apostrophe before
-    it. Parquet, which has names as they are, needs pyarrow.
+    it.
 
     For example:
 
         walltimed export -o runs.csv
         walltimed export --cluster hill -o hill.swf.gz
-        walltimed export --since 90d -o quarter.parquet
+        walltimed export --since 90d -o quarter.csv.gz
     """
     form = format_ or form_by_name(output)
     settings = load_settings(database_url=database_url, config=file)
@@ -100,13 +95,10 @@ def write(runs: "Iterator[Completion]", form: Form, output: Path | None) -> int:
     Returns:
         The number of runs.
     """
-    from simulator.traces.files import text_writer, whole_file
+    from simulator.traces.files import text_writer
 
     if form is Form.SWF:
         return write_log(list(runs), output)
-    if form is Form.PARQUET:
-        with whole_file(file_of(output)) as file:
-            return write_parquet(runs, file)
     with text_writer(output or STANDARD_OUTPUT, encoding="utf-8") as out:
         return write_csv(runs, out)
 
@@ -158,62 +150,9 @@ def write_csv(runs: "Iterator[Completion]", out: IO[str]) -> int:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     number = 0
-    for rows in blocks(runs):
-        writer.writerows(map(cell, row) for row in rows)
-        number += len(rows)
+    for number, run in enumerate(runs, start=1):  # noqa: B007 - the last one is returned
+        writer.writerow(map(cell, row_of(run)))
     return number
-
-
-def file_of(output: Path | None) -> Path:
-    """Return the file for a binary format.
-
-    Raises:
-        CommandError: none was named.
-    """
-    if output is None or str(output) == STANDARD_OUTPUT:
-        raise CommandError("Parquet needs a file: name one by --output.", ExitCode.USAGE)
-    return output
-
-
-def write_parquet(runs: "Iterator[Completion]", output: Path) -> int:
-    """Write Parquet, group by group, and return the number of runs.
-
-    Raises:
-        CommandError: pyarrow is not installed.
-    """
-    arrow, parquet = pyarrow()
-    numbers = {"requested_processors": arrow.int64()} | dict.fromkeys(
-        ("requested_walltime", "requested_memory", "submit_time", "start_time", "end_time",
-         "runtime"), arrow.float64()
-    )  # fmt: skip
-    schema = arrow.schema([(name, numbers.get(name, arrow.string())) for name in COLUMNS])
-    number = 0
-    with parquet.ParquetWriter(output, schema) as writer:
-        for rows in blocks(runs):
-            columns = dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
-            writer.write_table(arrow.table(columns, schema=schema))
-            number += len(rows)
-    return number
-
-
-def pyarrow() -> tuple[Any, Any]:
-    """Import pyarrow, which only Parquet needs.
-
-    Raises:
-        CommandError: it is not installed.
-    """
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise CommandError(missing("pyarrow"), ExitCode.USAGE) from error
-    return pa, parquet
-
-
-def blocks(runs: "Iterator[Completion]") -> "Iterator[list[tuple[object, ...]]]":
-    """Yield lists of at most ``AT_ONCE`` rows."""
-    while rows := [row_of(run) for run in islice(runs, AT_ONCE)]:
-        yield rows
 
 
 def row_of(run: "Completion") -> tuple[object, ...]:

@@ -154,7 +154,6 @@ def check_directory(path: Path | None) -> None:
 
 EXTRAS = {
     "matplotlib": "reports",
-    "pyarrow": "parquet",
 }
 """The extra that brings each package."""
 

@@ -2,10 +2,8 @@
 
 import csv
 import io
-import sys
 
 import pytest
-from pyarrow import parquet
 from runs import a_run, reported
 
 from service.cli import export
@@ -45,18 +43,13 @@ def test_csv_has_every_field_and_leaves_empty_what_is_unknown(history, walltimed
 
 
 @pytest.mark.parametrize("first", "=+-@")
-def test_no_name_in_csv_is_a_formula_and_numbers_stay_numbers(
-    sqlite_url, walltimed, tmp_path, first
-):
+def test_no_name_in_csv_is_a_formula_and_numbers_stay_numbers(sqlite_url, walltimed, first):
     store = open_store(sqlite_url)
     store.write([reported(a_run("1", user=f"{first}1", application="a=b"))])
     store.close()
     row = next(csv.DictReader(io.StringIO(walltimed("export", "-d", sqlite_url)[1])))
     assert (row["user"], row["application"]) == (f"'{first}1", "a=b")
     assert float(row["runtime"]) == 600.0
-    whole = tmp_path / "runs.parquet"
-    assert walltimed("export", "-d", sqlite_url, "-o", whole)[0] == 0
-    assert parquet.read_table(whole)["user"].to_pylist() == [f"{first}1"]
 
 
 def test_swf_is_read_back_as_the_same_runs(history, walltimed, tmp_path):
@@ -96,32 +89,7 @@ def test_only_runs_of_a_period(history, walltimed):
     assert walltimed("export", "--since", "soon", "-d", history)[0] == 2
 
 
-def test_parquet_says_what_it_needs(history, refused, tmp_path, monkeypatch):
-    for name in ("pyarrow", "pyarrow.parquet"):
-        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
-    options = ("--format", "parquet", "-o", tmp_path / "runs.parquet")
-    assert "install pyarrow" in refused("export", *options, "-d", history)
-
-
-def test_parquet_is_read_back_as_the_same_runs(history, walltimed, tmp_path):
-    file = tmp_path / "runs.parquet"
-    assert walltimed("export", "-o", file, "-d", history)[0] == 0
-    table = parquet.read_table(file).to_pylist()
-    assert [row["job_id"] for row in table] == ["2", "4", "1", "3"], "in the order of submission"
-    assert table[3]["user"] is None
-
-
-@pytest.mark.parametrize("options", [(), ("-o", "-")])
-def test_parquet_is_not_written_to_standard_output_nor_to_a_file_called_so(
-    history, walltimed, tmp_path, options
-):
-    code, _, told = walltimed("export", "-f", "parquet", *options, "-d", history)
-    assert code == 2
-    assert "--output" in told
-    assert not (tmp_path / "-").exists()
-
-
-@pytest.mark.parametrize("name", ["runs.csv", "runs.csv.gz", "runs.parquet"])
+@pytest.mark.parametrize("name", ["runs.csv", "runs.csv.gz"])
 def test_an_export_that_is_broken_off_leaves_the_file_of_before(
     history, walltimed, tmp_path, monkeypatch, name
 ):
