@@ -2,16 +2,12 @@
 
 import math
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from predictors.jobs import DEFAULT_CLUSTER, LATEST_TIME, Completion, Status, Submission
 
 if TYPE_CHECKING:
     from service.store import ReportedCompletion
-
-Document = TypeVar("Document")
 
 
 class Reason(StrEnum):
@@ -19,10 +15,10 @@ class Reason(StrEnum):
 
     MALFORMED = "not a record of this format"
     TOO_LARGE = "larger than any record"
-    AMBIGUOUS = "separators inside a value leave more than one reading"
+    AMBIGUOUS = "a value holds the separator: let sacct print it with --delimiter=$'\\x1f'"
     NO_COLUMN = (
-        "a column is missing: it takes JobIDRaw or JobID, Submit, Start, End, and Timelimit or "
-        "TimelimitRaw"
+        "a column is missing: the first line has to name JobIDRaw or JobID, Submit, Start, End, "
+        "and Timelimit or TimelimitRaw"
     )
     OTHER_RECORD = "a record of another kind"
     STEP = "a step, not a job"
@@ -55,20 +51,6 @@ class SkippedError(Exception):
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.value)
         self.reason = reason
-
-
-def decoded(body: bytes, decoder: "msgspec.json.Decoder[Document]") -> Document:
-    """Decode the document in ``body``; bytes that are not UTF-8 become replacement characters.
-
-    Raises:
-        SkippedError: it is no such document.
-    """
-    try:
-        return decoder.decode(body)
-    except UnicodeDecodeError:  # a job may be named with any bytes, and its run still counts
-        return decoded(body.decode("utf-8", "replace").encode(), decoder)
-    except (msgspec.MsgspecError, RecursionError) as broken:
-        raise SkippedError(Reason.MALFORMED) from broken
 
 
 def ended_run(  # noqa: PLR0913  one keyword for each fact of a run

@@ -300,8 +300,7 @@ def test_forgetting_finds_what_was_stored_before_there_was_a_key(walltimed, sqli
 
 def test_reconciling_hides_names_and_finds_what_is_known(walltimed, sqlite_url, tmp_path):
     rows = (DATA / "slurm" / "sacct.txt").read_text("utf-8").splitlines()
-    plain = [row for row in rows if row.count("|") == 25]
-    (tmp_path / "rows").write_text("\n".join(plain).replace("|", "\x1f") + "\n", "utf-8")
+    (tmp_path / "rows").write_text("\n".join(rows) + "\n", "utf-8")
     command = tmp_path / "sacct"
     command.write_text(f"#!/bin/sh\ncat {tmp_path}/rows\n")
     command.chmod(0o755)

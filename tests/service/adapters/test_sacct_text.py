@@ -9,12 +9,11 @@ import pytest
 
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError
-from service.adapters.sacct_text import completion_of, read_sacct
+from service.adapters.slurm_runs import completion_of, read_sacct
 
 DATA = Path(__file__).parents[2] / "data" / "slurm"
 NAMED = (DATA / "sacct.txt").read_text("utf-8").splitlines(keepends=True)
-HEADER = NAMED[0]
-ORDINARY = NAMED[1]
+HEADER, ORDINARY = (line.replace("\x1f", "|") for line in NAMED[:2])
 
 
 def outcomes(lines, **kwargs):
@@ -29,11 +28,12 @@ def only(*rows, **kwargs):
 def rows():
     """Rows with their line breaks: one of them goes on in the next line."""
     lines = iter(NAMED[1:])
-    return [line if line.count("|") >= 25 else line + next(lines) for line in lines]
+    return [line if line.count("\x1f") == 25 else line + next(lines) for line in lines]
 
 
 def of(job_id):
-    found = [only(row) for row in rows() if row.startswith(f"{job_id}|")]
+    told = [row for row in rows() if row.startswith(f"{job_id}\x1f")]
+    found = [getattr(each, "reason", each) for each in outcomes([NAMED[0], *told])]
     assert found
     return found[0] if len(found) == 1 else found
 
@@ -86,15 +86,13 @@ def test_unix_seconds_and_the_safe_separator_give_the_same_runs():
     assert outcomes(lines, zone=timezone(timedelta(hours=3))) == [only(ORDINARY)]
 
 
-def test_separators_that_leave_more_than_one_reading_are_not_guessed_at():
-    header = HEADER.replace("|JobName|", "|JobName|Comment|", 1).replace("|Comment|Admin", "|Admin")
-    row = ORDINARY.replace("|relax|", "|relax|more||", 1).replace("run.sh||", "run.sh|")
-    (outcome,) = outcomes([header, row])
-    assert outcome.reason is Reason.AMBIGUOUS
-
-
-def test_a_row_of_nothing_but_separators_is_given_up():
-    assert only(ORDINARY.replace("relax|2031", "relax|" * 12 + "2031")) is Reason.MALFORMED
+@pytest.mark.parametrize("name", ["a|b", "|" * 12], ids=["one", "many"])
+def test_a_row_is_left_out_whose_values_hold_the_separator(name):
+    before, left_out, after = outcomes(
+        [HEADER, ORDINARY, ORDINARY.replace("relax", name), ORDINARY]
+    )
+    assert left_out.reason is Reason.AMBIGUOUS
+    assert before == after == only(ORDINARY)
 
 
 @pytest.mark.parametrize(
@@ -157,13 +155,6 @@ def test_a_line_may_break_before_the_last_column():
     assert only(f"{whole}\n", f"|{last}") == only(ORDINARY)
 
 
-@pytest.mark.parametrize(("extra", "is_read"), [(8, True), (9, False)])
-def test_a_name_has_at_most_eight_separators(extra, is_read):
-    name = "a" + "|" * extra
-    found = only(ORDINARY.replace("|relax|", f"|{name}|", 1))
-    assert (found is Reason.MALFORMED) is not is_read
-
-
 def cells(**changes):
     """One row by its columns."""
     names = HEADER.strip().lower().split("|")
@@ -218,44 +209,6 @@ def test_a_row_that_lacks_one_sign_of_a_run_is_one(changes):
     assert cells(**changes).start_time == 1927857906
 
 
-def test_the_export_for_xdmod_needs_no_header():
-    first, second, third = outcomes(
-        (DATA / "xdmod.txt").read_text("utf-8").splitlines(keepends=True)
-    )
-    assert first.completion.submission.requested_walltime == 3600
-    assert first.completion.runtime == 600
-    assert first.completion.submission.requested_memory == 16000 * 1024 / 8
-    assert second.completion.submission.application == "a|b"
-    assert second.completion.submission.requested_walltime == 26 * 3600 + 180
-    assert third.reason is Reason.NO_LIMIT
-
-
-XDMOD_ROW = (
-    "{id}|{id}|hill|batch|normal|zeolite|chem|3100|carol|3001|2031-02-03T04:00:00"
-    "|2031-02-03T04:00:00|2031-02-03T04:05:06|2031-02-03T04:15:06|00:10:00|0:0|COMPLETED|1|8|8"
-    "|16000Mn|cpu=8,mem=16000M,node=1|billing=8,cpu=8,node=1|01:00:00|c1|{name}\n"
-)
-"""As Open XDMoD reads it today: as many columns as once, but others."""
-
-
-def test_the_export_for_xdmod_of_today_has_other_columns_than_that_of_old():
-    first, second = outcomes(
-        [XDMOD_ROW.format(id=8, name="relax"), XDMOD_ROW.format(id=9, name="a|b")]
-    )
-    run = first.completion
-    assert (run.submission.user, run.submission.group) == ("carol", "chem")
-    assert (run.submission.project, run.submission.queue) == ("zeolite", "batch")
-    assert (run.submission.submit_time, run.start_time) == (1927857600, 1927857906)
-    assert (run.runtime, run.status) == (600, Status.COMPLETED)
-    assert second.completion.submission.application == "a|b"
-
-
-def test_a_row_that_nothing_names_is_read_only_where_it_looks_like_the_export():
-    row = XDMOD_ROW.format(id=8, name="relax").replace("|normal|", "|normal|more|").split("|")
-    (outcome,) = outcomes(["|".join(row[:-1]) + "\n"])
-    assert outcome.reason is Reason.MALFORMED
-
-
 LATE = "User|JobID|JobName|Submit|Start|End|Timelimit|State|NCPUS\n"
 LATE_ROW = (
     "carol|7|relax|2031-02-03T04:00:00|2031-02-03T04:05:06|2031-02-03T04:15:06"
@@ -297,6 +250,11 @@ def test_files_put_together_name_their_columns_again():
 def test_a_file_that_lacks_a_column_is_refused_as_a_whole(column):
     with pytest.raises(SkippedError, match="a column is missing"):
         outcomes([LATE.replace(f"|{column}|", "|Comment|"), LATE_ROW])
+
+
+def test_a_file_that_names_no_columns_is_refused_as_a_whole():
+    with pytest.raises(SkippedError, match="a column is missing"):
+        outcomes([LATE_ROW, LATE_ROW])
 
 
 def test_a_job_that_was_cancelled_while_it_waited_is_no_run_whatever_the_columns():

@@ -1,19 +1,20 @@
-"""Read the output of ``sacct --parsable2``, with a line of column names or without one.
+"""Read runs in Slurm's records: rows of ``sacct --parsable2``, and documents of jobcomp.
 
-Safe to read are rows of ``TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -X -D -P`` with the separator
-0x1f. Rows separated by ``|`` are read too, although job names and command lines may hold it.
+Best are rows of ``TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -X -D -P`` with the separator 0x1f. With
+``|`` a row is left out whose job name or command line holds it.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from itertools import chain, combinations, pairwise
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
 
 from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.slurm_fields import (
-    STATES,
-    UNFINISHED,
     gpus_of,
     prediction_id_of,
     queue_of,
@@ -118,42 +119,8 @@ def _limit(row: Mapping[str, str]) -> float | None:
     return clock(row.get("timelimit")) if minutes is None else minutes * MINUTE
 
 
-# fmt: off
-XDMOD_COLUMNS = (
-    "jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user",
-    "uid", "submit", "eligible", "start", "end", "elapsed", "exitcode", "state",
-    "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres", "alloctres", "timelimit",
-    "nodelist", "jobname",
-)
-"""The columns of the export that Open XDMoD reads, which has no line of names."""
-
-OLD_XDMOD_COLUMNS = (
-    "jobid", "jobidraw", "cluster", "partition", "account", "group", "gid", "user",
-    "uid", "submit", "eligible", "start", "end", "elapsed", "exitcode", "state",
-    "nnodes", "ncpus", "reqcpus", "reqmem", "reqgres", "reqtres", "alloctres", "timelimit",
-    "nodelist", "jobname",
-)
-"""Columns of older releases: as many, so that only the cells tell the two apart."""
-# fmt: on
-
-MOST_EXTRA = 8
-"""Separators inside the values of one row; with more of them the row is given up."""
-
 _ID_COLUMN = re.compile(r"(?:^|([^\w \r\n])) *job(?:id|idraw)(?: *$| *([^\w \r\n]))", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_]*")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|\d{1,11}|Unknown|None|")
-_DIGITS = re.compile(r"\d*")
-_DURATION = re.compile(r"[\d:.-]*|UNLIMITED|Partition_Limit|INVALID")
-_STATE = re.compile(rf"(?:{'|'.join([*STATES, *UNFINISHED])})(?: by \S+|\+)?")
-_COMMAND = re.compile(r"(?:(?:\S*/)?(?:sbatch|srun|salloc|scrontab)\b.*)?", re.DOTALL)
-_SHAPES = {
-    "state": _STATE,  # first: few readings that are wrong have one
-    **dict.fromkeys(("submit", "eligible", "start", "end"), _TIME),
-    **dict.fromkeys(("uid", "gid", "nnodes", "ncpus", "reqcpus", "elapsedraw"), _DIGITS),
-    **dict.fromkeys(("elapsed", "timelimit", "timelimitraw"), _DURATION),
-    "workdir": re.compile(r"(?:/.*)?", re.DOTALL),
-    "submitline": _COMMAND,
-}
 _IDS = frozenset({"jobid", "jobidraw"})
 _NEEDED = (
     frozenset({"submit"}),
@@ -161,33 +128,19 @@ _NEEDED = (
     frozenset({"end"}),
     frozenset({"timelimit", "timelimitraw", "submitline"}),
 )
-_FREE_TEXT = frozenset({"jobname", "workdir", "submitline", "comment", "constraints"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The layout of the rows of a file.
+    """The columns of a file, in lower case, and the separator of its cells."""
 
-    Attributes:
-        columns: names in lower case; several readings where nothing names them, all as wide.
-        separator: of the cells.
-        is_named: whether the file names the columns.
-    """
-
-    columns: tuple[tuple[str, ...], ...]
+    columns: tuple[str, ...]
     separator: str
-    is_named: bool
-
-    @property
-    def width(self) -> int:
-        """Number of cells."""
-        return len(self.columns[0])
 
     @property
     def id_column(self) -> int:
         """Index of the column with the job's number."""
-        ids = [index for index, name in enumerate(self.columns[0]) if name in _IDS]
-        return ids[0] if ids else 0
+        return next(index for index, name in enumerate(self.columns) if name in _IDS)
 
 
 def read_sacct(
@@ -195,22 +148,18 @@ def read_sacct(
 ) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
     """Yield line number (from 1) and run of every row, or the reason to skip it.
 
-    The first line must name the columns, or it is the header-less export that Open XDMoD reads.
-    A line that names the same columns again, as where files were put together, is
-    passed over.
+    The first line names the columns. A line that names the same columns again, as where files were
+    put together, is passed over.
 
     Raises:
-        SkippedError: the line of names lacks one without which no row tells of a run.
+        SkippedError: the first line lacks a name without which no row tells of a run.
     """
     numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     first = next(numbered, None)
     if first is None:
         return
-    header = _named_by(first[1])
-    layout = header or _unnamed(first[1])
-    rows = numbered if header else chain([first], numbered)
-    if header:
-        rows = (row for row in rows if row[1].strip() != first[1].strip())
+    layout = _named_by(first[1])
+    rows = (row for row in numbered if row[1].strip() != first[1].strip())
     for line_number, cells in _rows(rows, layout):
         try:
             yield line_number, _read(cells, layout, zone, cluster)
@@ -218,23 +167,14 @@ def read_sacct(
             yield line_number, skipped
 
 
-def _named_by(line: str) -> _Layout | None:
-    """Return the layout that a line of column names gives; None for another line."""
+def _named_by(line: str) -> _Layout:
+    """Return the layout that a line of column names gives."""
     found = _ID_COLUMN.search(line)
-    if not found:
-        return None
-    separator = found[1] or found[2] or "|"
+    separator = (found[1] or found[2] or "|") if found else "|"
     names = _cleaned(line.rstrip("\r\n").split(separator))
-    if not _are_names(names):
-        return None
-    if any(columns.isdisjoint(names) for columns in _NEEDED):
+    if not _are_names(names) or any(columns.isdisjoint(names) for columns in _NEEDED):
         raise SkippedError(Reason.NO_COLUMN)
-    return _Layout((names,), separator, is_named=True)
-
-
-def _unnamed(line: str) -> _Layout:
-    separator = "\x1f" if "\x1f" in line else "|"
-    return _Layout((XDMOD_COLUMNS, OLD_XDMOD_COLUMNS), separator, is_named=False)
+    return _Layout(names, separator)
 
 
 def _cleaned(names: Iterable[str]) -> tuple[str, ...]:
@@ -254,7 +194,7 @@ def _rows(lines: Iterable[tuple[int, str]], layout: _Layout) -> Iterator[tuple[i
         rf"(?:[^{bar}]*{bar}){{{layout.id_column}}}\s*\d+(?:[_+.]\S*?)?\s*(?:{bar}|$)"
     )
     for line_number, line in lines:
-        if text and (text.count(separator) >= layout.width - 1 or new_row.match(line)):
+        if text and (text.count(separator) >= len(layout.columns) - 1 or new_row.match(line)):
             yield begin, text.rstrip("\r\n").split(separator)
             text = ""
         if not text:
@@ -270,66 +210,77 @@ def _read(
     job_id = cells[layout.id_column] if layout.id_column < len(cells) else ""
     if not job_id[:1].isdigit() and _are_names(_cleaned(cells)):
         raise SkippedError(Reason.MALFORMED)
-    if layout.is_named and len(cells) == layout.width:
-        row = dict(zip(layout.columns[0], cells, strict=True))
-        return completion_of(row, zone=zone, cluster=cluster)
-    return _only(
-        [
-            _outcome(row, zone, cluster)
-            for names in layout.columns
-            for row in _alignments(cells, names)
-            if _is_plausible(row)
-        ]
+    if len(cells) != len(layout.columns):
+        is_longer = len(cells) > len(layout.columns)
+        raise SkippedError(Reason.AMBIGUOUS if is_longer else Reason.MALFORMED)
+    row = dict(zip(layout.columns, cells, strict=True))
+    return completion_of(row, zone=zone, cluster=cluster)
+
+
+class JobcompDocument(Struct, gc=False):
+    """The fields of a jobcomp document (22.05 to 26.05) that are read; no others are decoded."""
+
+    jobid: Any = None
+    username: Any = None
+    groupname: Any = None
+    account: Any = None
+    partition: Any = None
+    job_name: Any = None
+    cluster: Any = None
+    state: Any = None
+    elapsed: Any = None
+    time_limit: Any = None
+    total_cpus: Any = None
+    total_nodes: Any = None
+    tres_req: Any = None
+    admin_comment: Any = None
+    submit: Any = field(name="@submit", default=None)
+    start: Any = field(name="@start", default=None)
+    end: Any = field(name="@end", default=None)
+
+
+_JOBCOMP = msgspec.json.Decoder(JobcompDocument)
+
+
+def jobcomp_completion(body: bytes, *, cluster: str | None = None) -> ReportedCompletion:
+    """Return the run in a jobcomp document; ``cluster`` overrides the document's own.
+
+    Times in it are UTC without saying so. ``time_limit`` is in seconds, the one in force at the
+    end, and absent when there was none.
+
+    Raises:
+        SkippedError: the document contains no run that ended.
+    """
+    document = _decoded(body)
+    status = status_of(document.state)
+    if not count(document.total_nodes):
+        raise SkippedError(Reason.NEVER_RAN)
+    processors, memory = trackable_resources(document.tres_req)
+    return ended_run(
+        job_id=text(document.jobid),
+        submit=moment(document.submit, UTC),
+        start=moment(document.start, UTC),
+        end=moment(document.end, UTC),
+        elapsed=number(document.elapsed),
+        requested=number(document.time_limit),
+        status=status,
+        cluster=cluster or text(document.cluster),
+        user=text(document.username),
+        group=text(document.groupname),
+        project=text(document.account),
+        queue=queue_of(document.partition),
+        application=text(document.job_name),
+        processors=processors or count(document.total_cpus),
+        memory=memory,
+        prediction_id=prediction_id_of(document.admin_comment),
     )
 
 
-def _outcome(row: dict[str, str], zone: tzinfo, cluster: str | None) -> ReportedCompletion | Reason:
+def _decoded(body: bytes) -> JobcompDocument:
+    """Decode a document; bytes that are not UTF-8 become replacement characters."""
     try:
-        return completion_of(row, zone=zone, cluster=cluster)
-    except SkippedError as skipped:
-        return skipped.reason
-
-
-def _only(readings: list[ReportedCompletion | Reason]) -> ReportedCompletion:
-    """Return the run that all readings of a row agree on."""
-    if not readings:
-        raise SkippedError(Reason.MALFORMED)
-    first, *others = readings
-    if any(reading != first for reading in others):
-        raise SkippedError(Reason.AMBIGUOUS)
-    if isinstance(first, Reason):
-        raise SkippedError(first)
-    return first
-
-
-def _alignments(cells: list[str], names: tuple[str, ...]) -> Iterator[dict[str, str]]:
-    """Yield every way to assign surplus separators to the columns of free text."""
-    extra = len(cells) - len(names)
-    if extra == 0:
-        yield dict(zip(names, cells, strict=True))
-        return
-    free = [index for index, name in enumerate(names) if name in _FREE_TEXT]
-    if not free or extra not in range(MOST_EXTRA + 1):
-        return
-    separators = extra + len(free) - 1
-    for bars in combinations(range(separators), len(free) - 1):
-        edges = (-1, *bars, separators)
-        sizes = [right - left - 1 for left, right in pairwise(edges)]
-        yield _joined(cells, names, dict(zip(free, sizes, strict=True)))
-
-
-def _joined(cells: list[str], names: tuple[str, ...], extra_at: dict[int, int]) -> dict[str, str]:
-    row, at = {}, 0
-    for index, name in enumerate(names):
-        after = at + 1 + extra_at.get(index, 0)
-        row[name] = "|".join(cells[at:after])
-        at = after
-    return row
-
-
-def _is_plausible(row: dict[str, str]) -> bool:
-    """Return whether all cells of columns with a known form have that form."""
-    if any(not shape.fullmatch(row[name]) for name, shape in _SHAPES.items() if name in row):
-        return False
-    comment = row.get("admincomment")
-    return comment is None or "wtp=" in comment or all("wtp=" not in v for v in row.values())
+        return _JOBCOMP.decode(body)
+    except UnicodeDecodeError:  # a job may be named with any bytes, and its run still counts
+        return _decoded(body.decode("utf-8", "replace").encode())
+    except (msgspec.MsgspecError, RecursionError) as broken:
+        raise SkippedError(Reason.MALFORMED) from broken
