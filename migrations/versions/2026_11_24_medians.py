@@ -1,4 +1,4 @@
-"""Medians of recorded predictions, and the clusters whose waiting jobs are ranked.
+"""Medians of recorded predictions.
 
 Revision: 2026_11_24_medians, after 2026_11_24_history
 """
@@ -13,18 +13,10 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column and the table; stores made on 2026-11-24 may have the table already."""
+    """Add the column."""
     op.add_column("predictions", sa.Column("median", sa.Double))
-    if not sa.inspect(op.get_bind()).has_table("ranked_clusters"):
-        op.create_table(
-            "ranked_clusters",
-            sa.Column("cluster", sa.Text),
-            sa.Column("since", sa.Double, nullable=False),
-            sa.PrimaryKeyConstraint("cluster", name="pk_ranked_clusters"),
-        )
 
 
 def downgrade() -> None:
-    """Remove them."""
-    op.drop_table("ranked_clusters")
+    """Remove it."""
     op.drop_column("predictions", "median")

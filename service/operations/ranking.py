@@ -1,7 +1,6 @@
 """Ranks users by the accuracy of their requests, and waiting jobs by priority."""
 
 import asyncio
-from contextlib import suppress
 from operator import attrgetter
 
 from msgspec import convert
@@ -18,7 +17,6 @@ from service.contract.answers import (
 from service.contract.bodies import PriorityRequest, WaitingJob, check_length
 from service.contract.fields import unix_seconds
 from service.errors import ForbiddenError, UnknownUserError
-from service.store import StoreError
 from service.worker.worker import Worker
 
 JOBS_PER_TURN = 256
@@ -34,8 +32,6 @@ class Ranking:
         self._default = group_named(worker.settings.default_group)
         self._pseudonym = worker.pseudonyms.user
         self._clock = worker.clock
-        self._queues = worker.store.queues
-        self._noted: set[str] = set()
 
     def user(self, user: str, cluster: str, caller: Caller) -> UserAnswer:
         """Return the accuracy of a user's requests.
@@ -72,22 +68,6 @@ class Ranking:
         ]
         return GroupsAnswer(cluster=cluster, groups=groups)
 
-    async def is_used(self, cluster: str) -> bool:
-        """Return whether priorities of the cluster's jobs were ever asked for.
-
-        Raises:
-            StoreUnavailableError: that cannot be read now.
-        """
-        return await asyncio.to_thread(self._queues.is_ranked, cluster)
-
-    async def _note(self, cluster: str) -> None:
-        """Note once that the groups of a cluster are used; without a store at the next call."""
-        if cluster in self._noted:
-            return
-        with suppress(StoreError):
-            await asyncio.to_thread(self._queues.note_ranking, cluster, self._clock())
-            self._noted.add(cluster)
-
     async def priorities(self, body: PriorityRequest) -> PrioritiesAnswer:
         """Return the waiting jobs, highest priority first.
 
@@ -95,7 +75,6 @@ class Ranking:
             InvalidFieldError: there are too many jobs.
         """
         check_length(body.jobs, "jobs", self._settings.max_batch)
-        await self._note(body.cluster)
         now = self._clock() if body.now is None else unix_seconds(body.now)
         accuracies = self._accuracies(body.cluster)
         oldest_first = sorted(body.jobs, key=lambda job: unix_seconds(job.submit_time))

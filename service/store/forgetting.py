@@ -14,7 +14,6 @@ from service.store.tables import (
     parameters,
     predictions,
     queues,
-    ranked_clusters,
     scores,
     tokens,
     tunings,
@@ -116,7 +115,6 @@ def _rows_to_delete(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[boo
             parameters,
             tunings,
             queues,
-            ranked_clusters,
             wait_scores,
             daily_scores,
         )

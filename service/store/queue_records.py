@@ -1,4 +1,4 @@
-"""The latest queue of each cluster, whether it was ranked, and the errors of forecast waits."""
+"""The latest queue of each cluster, and the errors of forecast waits."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from service.store.batches import adding
 from service.store.database import Database
-from service.store.tables import completions, queues, ranked_clusters, wait_scores
+from service.store.tables import completions, queues, wait_scores
 
 SOUGHT_AT_ONCE = 500
 """Job ids in one statement."""
@@ -82,18 +82,6 @@ class Queues:
             _ADD.execute(connection, [(cluster, *astuple(score)) for score in scores])
             return True
 
-    def note_ranking(self, cluster: str, now: float) -> None:
-        """Note that the waiting jobs of a cluster were ranked by accuracy groups."""
-        row = {"cluster": cluster, "since": now}
-        with self._database.writing() as connection:
-            if not _is_ranked(connection, cluster):
-                connection.execute(ranked_clusters.insert().values(row))
-
-    def is_ranked(self, cluster: str) -> bool:
-        """Return whether the waiting jobs of a cluster were ever ranked by accuracy groups."""
-        with self._database.reading() as connection:
-            return _is_ranked(connection, cluster)
-
     def scores(self, cluster: str) -> list[WaitScore]:
         """Return the sums of a cluster, by queue and by the time of the forecasts."""
         wanted = (
@@ -123,11 +111,6 @@ class Queues:
                     if start >= submitted[job_id]:  # resource managers use job ids again
                         found[job_id] = min(start, found.get(job_id, start))
         return found
-
-
-def _is_ranked(connection: Connection, cluster: str) -> bool:
-    wanted = select(ranked_clusters.c.cluster).where(ranked_clusters.c.cluster == cluster)
-    return connection.execute(wanted).first() is not None
 
 
 def _put(connection: Connection, cluster: str, version: int, values: Mapping[str, Any]) -> bool:

@@ -237,15 +237,6 @@ wait_scores = Table(
     PrimaryKeyConstraint("cluster", "queue", "made"),
 )
 
-# Clusters whose waiting jobs were ranked by accuracy groups.
-ranked_clusters = Table(
-    "ranked_clusters",
-    metadata,
-    Column("cluster", Text),
-    Column("since", Double, nullable=False),
-    PrimaryKeyConstraint("cluster"),
-)
-
 OPEN_ROUND = text("state IN ('waiting', 'running')")
 """Condition on tuning rounds: the round has not ended."""
 

@@ -22,9 +22,6 @@ FRESH_SECONDS = 20.0
 PERIODS = (30, 90, 365)
 """Periods to choose from, in days."""
 
-AROUND_ROUND = 7
-"""Days before and after a round that are compared."""
-
 KINDS: tuple[Side, ...] = ("queue", "group", "size")
 NAMELESS_KINDS: tuple[Side, ...] = ("queue", "size")
 """Kinds for visitors who may not see the groups of other people."""
@@ -57,16 +54,6 @@ class KindRow(Struct, frozen=True, kw_only=True):
     underestimated: float
 
 
-class RoundRow(Struct, frozen=True, kw_only=True):
-    """The days before and after a round."""
-
-    at: float
-    before_error: float | None
-    after_error: float | None
-    before_underestimated: float | None
-    after_underestimated: float | None
-
-
 class AccuracyQuery(PageQuery):
     """The days to look at, and the property of jobs to group them by."""
 
@@ -84,7 +71,7 @@ def view(sources: PageSources, frame: Frame, query: AccuracyQuery, _facts: None)
         for each in ("day", "all", side)
     )
     answering = answering_of(methods, sources.settings.method)
-    adopted = rounds_in(daily, sources.rounds(frame.cluster))
+    adopted = adoption_times(daily, sources.rounds(frame.cluster))
     return {
         "sentence": sentence(methods, answering, period),
         "in_force": answering,
@@ -92,12 +79,11 @@ def view(sources: PageSources, frame: Frame, query: AccuracyQuery, _facts: None)
         "periods": PERIODS,
         "side": side,
         "sides": sides,
-        "charts": charts(daily, answering, [row.at for row in adopted]),
+        "charts": charts(daily, answering, adopted),
         "methods": sorted(methods, key=lambda score: score.mean_absolute_error),
         "are_same_jobs": len({score.jobs for score in methods}) < 2,
         "largest": max((score.mean_absolute_error for score in methods), default=0.0) or 1.0,
         "kinds": kind_rows(kinds, answering),
-        "rounds": adopted,
     }
 
 
@@ -288,28 +274,12 @@ def kind_rows(scores: Sequence[MethodScore], in_force: str) -> list[KindRow]:
     return sorted(rows, key=lambda row: -row.jobs)[:MOST_KINDS]
 
 
-def rounds_in(daily: Sequence[MethodScore], rounds: Sequence[TuningAnswer]) -> list[RoundRow]:
-    """Return the adopted rounds of the days that are shown, with the errors of knn around each."""
+def adoption_times(daily: Sequence[MethodScore], rounds: Sequence[TuningAnswer]) -> list[float]:
+    """Return the ends of rounds that adopted something on the days that are shown."""
     days = [int(score.label) for score in daily]
-    if not days:
-        return []
-    ended = [each.finished_at for each in rounds if each.adopted and each.finished_at]
-    return [around(daily, at) for at in ended if min(days) * DAY <= at < (max(days) + 1) * DAY]
-
-
-def around(daily: Sequence[MethodScore], at: float) -> RoundRow:
-    """Compare knn in the days before and after a time; the day itself belongs to neither."""
-    day = int(at // DAY)
-    tuned = [score for score in daily if score.method == "knn"]
-    before = [s for s in tuned if day - AROUND_ROUND <= int(s.label) < day]
-    after = [s for s in tuned if day < int(s.label) <= day + AROUND_ROUND]
-    return RoundRow(
-        at=at,
-        before_error=mean(before, "mean_absolute_error"),
-        after_error=mean(after, "mean_absolute_error"),
-        before_underestimated=mean(before, "underestimation_rate"),
-        after_underestimated=mean(after, "underestimation_rate"),
-    )
+    adopting = (each for each in rounds if any(c.action == "adopted" for c in each.changes))
+    ends = [each.finished_at for each in adopting if each.finished_at is not None]
+    return [end for end in ends if days and min(days) <= end // DAY <= max(days)]
 
 
 def mean(scores: Sequence[MethodScore], measure: str) -> float | None:

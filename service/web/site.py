@@ -260,12 +260,10 @@ class Website:
             case "what_if":
                 return await what_if_page.ask(self._what_if, frame, query)
             case "users":
-                uses_groups = await self._ranking.is_used(frame.cluster)
-                return self._ranking.groups(frame.cluster).groups, uses_groups
+                return self._ranking.groups(frame.cluster).groups
             case "user":
                 shown = caller.restricted_to or query.name
-                accuracy = self._ranking.accuracy_of(shown, frame.cluster)
-                return accuracy, await self._ranking.is_used(frame.cluster)
+                return self._ranking.accuracy_of(shown, frame.cluster)
         return None
 
     async def _job(

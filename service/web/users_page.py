@@ -29,16 +29,9 @@ class UserQuery(PageQuery):
 
 
 def view(
-    sources: PageSources,
-    frame: Frame,
-    _query: PageQuery,
-    facts: tuple[Sequence[GroupAnswer], bool],
+    sources: PageSources, frame: Frame, _query: PageQuery, groups: Sequence[GroupAnswer]
 ) -> dict[str, Any]:
-    """Return all users of a cluster, to visitors who see their names.
-
-    Their accuracy groups are shown if priorities rest on them.
-    """
-    groups, uses_groups = facts
+    """Return all users of a cluster, to visitors who see their names."""
     query = UsersQuery(cluster=frame.cluster, limit=MOST_ROWS)
     report = sources.cache.get(
         ("users", frame.cluster),
@@ -47,7 +40,7 @@ def view(
     )
     return {
         "sentence": sentence(groups, report),
-        "groups": groups if uses_groups else [],
+        "groups": groups,
         "most": max((group.users for group in groups), default=0) or 1,
         "report": report,
         "gaining": [user for user in report.users if user.gain_hours > 0][:SHOWN_USERS],
@@ -58,13 +51,12 @@ def user_view(
     sources: PageSources,
     frame: Frame,
     query: UserQuery,
-    facts: tuple[UserAccuracy | None, bool],
+    accuracy: UserAccuracy | None,
 ) -> dict[str, Any]:
     """Return how the requests of one user compared with runtimes.
 
     A visitor who may see no other user sees their own, also if the query names another.
     """
-    accuracy, uses_groups = facts
     caller = frame.visitor.caller
     name = caller.restricted_to or query.name
     period = RequestsQuery(cluster=frame.cluster, user=name)
@@ -76,8 +68,8 @@ def user_view(
     return {
         "title": name,
         "name": name,
-        "sentence": of_one(report, accuracy if uses_groups else None),
-        "accuracy": accuracy if uses_groups else None,
+        "sentence": of_one(report, accuracy),
+        "accuracy": accuracy,
         "report": report,
         "gain_hours": sum(each.gain_hours for each in report.applications),
         "is_own": caller.restricted_to is not None,

@@ -405,6 +405,12 @@ def test_an_error_page_keeps_the_menu(service):
     assert "Queue" in page.text
 
 
+def test_accuracy_groups_are_shown_on_the_pages_of_users(service):
+    service.complete(run_of("1", user="ada"))
+    assert "Accuracy groups" in service.get("/users").text
+    assert "First priority" in service.get("/user", name="ada").text
+
+
 def test_now_tells_the_error_of_requests_and_the_hours_saved(service):
     for number in range(3):
         service.predict(job_id=str(number), submit_time=NOW - 1000 + number, user="ada")

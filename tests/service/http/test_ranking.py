@@ -1,5 +1,5 @@
 import pytest
-from asgi_client import NOW, InProcess, run_of
+from asgi_client import NOW, run_of
 
 
 def test_accuracy_is_the_mean_usage_of_the_last_ten_jobs(service):
@@ -70,19 +70,6 @@ def test_unknown_users_get_the_default_group_and_the_answer_says_so(serve, sqlit
         {"job_id": "1", "group": "g7", "initial_priority": 40, "priority": 40.0,
          "reason": "cold-start"}
     ]  # fmt: skip
-
-
-def test_pages_show_groups_once_a_cluster_was_ranked_also_after_a_restart(serve, sqlite_url):
-    job = {"job_id": "1", "requested_walltime": 60, "submit_time": NOW}
-    with InProcess(sqlite_url) as service:
-        service.complete(run_of("1", end_time=NOW), run_of("2", cluster="other", end_time=NOW))
-        assert "Accuracy groups" not in service.get("/users").text
-        assert "First priority" not in service.get("/user", name="ada").text
-        assert service.post("/v1/priorities", {"jobs": [job]}).is_success
-    again = serve(sqlite_url)
-    assert "Accuracy groups" in again.get("/users").text
-    assert "First priority" in again.get("/user", name="ada").text
-    assert "Accuracy groups" not in again.get("/users", cluster="other").text
 
 
 def test_equal_priorities_go_by_submission(service):
