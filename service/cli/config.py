@@ -13,8 +13,14 @@ from msgspec import Struct
 from rich.markup import escape
 
 from service import places
-from service.cli.options import DatabaseUrl, check_parameters, load_settings
-from service.cli.stores import is_embedded, opened, surplus_of
+from service.cli.options import (
+    DatabaseUrl,
+    check_parameters,
+    is_embedded,
+    load_settings,
+    opened,
+    surplus_of,
+)
 from service.settings import Settings
 from simulator.cli.console import CommandError, ExitCode, check_file, out, print_json
 from simulator.cli.options import AsJson, ConfigFile

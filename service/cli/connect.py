@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from service.cli import pbs_connecting as pbs
 from service.cli import slurm_connecting as slurm
+from service.cli.doctor import UPDATER, diagnosed, filter_files
 from service.cli.host_files import (
     HostFile,
     below,
@@ -24,9 +25,7 @@ from service.cli.host_files import (
     with_lua_values,
 )
 from service.cli.host_files import write as write_file
-from service.cli.options import DatabaseUrl, check_cluster, load_settings
-from service.cli.site_diagnostics import UPDATER, filter_files
-from service.cli.stores import ready
+from service.cli.options import DatabaseUrl, check_cluster, load_settings, ready
 from simulator.cli.console import CommandError, ExitCode, err, out, print_json
 from simulator.cli.options import AsJson, ConfigFile, choice
 
@@ -357,8 +356,6 @@ def finish(
         token_file: a file with a token for doctor; None for a dry run, which asks nothing.
         as_json: whether the report is printed as JSON.
     """
-    from service.cli.doctor import diagnosed
-
     err.print("Then:")
     for step in report.steps:
         err.print(escape(f"  {step}"), soft_wrap=True)

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.config import without_password
-from service.cli.options import LONGEST_SECONDS, DatabaseUrl, load_settings
-from service.cli.stores import make_default_place, opened, surplus_of
+from service.cli.options import (
+    LONGEST_SECONDS,
+    DatabaseUrl,
+    load_settings,
+    make_default_place,
+    opened,
+    surplus_of,
+)
 from simulator.cli.console import err, out, print_json
 from simulator.cli.options import AsJson, ConfigFile
 

@@ -10,8 +10,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.options import DatabaseUrl, load_settings
-from service.cli.stores import ready
+from service.cli.options import DatabaseUrl, load_settings, ready
 from service.cli.times import period_of
 from simulator.cli.console import STANDARD_OUTPUT, CommandError, ExitCode, cell, err
 from simulator.cli.options import ConfigFile

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.options import MOST_DAYS, DatabaseUrl, load_settings, names_of
-from service.cli.stores import ready
+from service.cli.options import MOST_DAYS, DatabaseUrl, load_settings, names_of, ready
 from simulator.cli.console import CommandError, ExitCode, err, out, print_json
 from simulator.cli.options import AsJson, ConfigFile
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from service.cli.doctor import address_of
+from service.cli.options import address_of
 from simulator.cli.console import CommandError, ExitCode
 
 if TYPE_CHECKING:

@@ -11,11 +11,12 @@ from rich.markup import escape
 from service.cli.formats import HistoryFile, format_of, read_history, refuse_malformed, zone_named
 from service.cli.options import (
     DatabaseUrl,
+    admitting,
     check_cluster,
     load_settings,
     names_of,
+    ready,
 )
-from service.cli.stores import admitting, ready
 from simulator.cli.console import LISTED, CommandError, ExitCode, out, print_json, progress_bar
 from simulator.cli.options import AsJson, ConfigFile, Format, OnError, TimeZone
 from simulator.reports.words import counted

@@ -12,11 +12,12 @@ from msgspec import Struct, field
 from service.cli.options import (
     MOST_DAYS,
     DatabaseUrl,
+    admitting,
     check_cluster,
     load_settings,
     names_of,
+    ready,
 )
-from service.cli.stores import admitting, ready
 from simulator.cli.console import CommandError, ExitCode, out, print_json
 from simulator.cli.options import AsJson, ConfigFile
 

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli.options import DatabaseUrl, check_parameters, load_settings
-from service.cli.stores import ready
+from service.cli.options import DatabaseUrl, check_parameters, load_settings, ready
 from simulator.cli import options as values
 from simulator.cli.console import check_file
 from simulator.cli.options import ConfigFile

@@ -9,8 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from service.cli.options import DatabaseUrl, load_settings, names_of
-from service.cli.stores import ready
+from service.cli.options import DatabaseUrl, load_settings, names_of, ready
 from simulator.cli import options as values
 from simulator.cli.console import CommandError, ExitCode, out, print_json
 from simulator.cli.options import AsJson, ConfigFile

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.cli.options import DatabaseUrl, load_settings, tuning_plan
-from service.cli.stores import ready
+from service.cli.options import DatabaseUrl, load_settings, ready, tuning_plan
 from simulator.cli import options as values
 from simulator.cli.console import CommandError, out, print_json, progress_bar
 from simulator.cli.options import AsJson, ConfigFile

@@ -70,17 +70,20 @@ def site(tmp_path, monkeypatch):
     """A machine whose filter is to be in mode soft, and whose accounting lacks a run."""
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
     (tmp_path / "walltimed_config.lua").write_text('return { mode = "soft" }')
-    (tmp_path / "accounting").mkdir()
+    monkeypatch.setenv("PBS_CONF_FILE", str(tmp_path / "pbs.conf"))
+    (tmp_path / "pbs.conf").write_text(f"PBS_HOME={tmp_path}\n")
+    accounting = tmp_path / "server_priv" / "accounting"
+    accounting.mkdir(parents=True)
     records = [f"11/23/2026 00:00:00;E;works{job};user=ada\n" for job in range(5)]
-    (tmp_path / "accounting" / time.strftime("%Y%m%d")).write_text("".join(records))
-    return ("--pbs-accounting", str(tmp_path / "accounting"))
+    (accounting / time.strftime("%Y%m%d")).write_text("".join(records))
 
 
-def test_everything_that_is_wrong_is_told(url, site, tmp_path):
+@pytest.mark.usefixtures("site")
+def test_everything_that_is_wrong_is_told(url, tmp_path):
     ingest = walltimed("token", "issue", "x", "-s", "ingest", "-d", url)[1].split()[-1]
     (tmp_path / "token").write_text(ingest)
     with Service(url) as service:
-        at = ("--url", f"unix:{service.socket}", "-d", url, *site)
+        at = ("--url", f"unix:{service.socket}", "-d", url)
         with_token = (*at, "--token-file", str(tmp_path / "token"))
         old = {"User-Agent": "walltimed_hook.py/0.0.1"}
         job = {"user": "ada", "requested_walltime": 60, "cluster": "works"}

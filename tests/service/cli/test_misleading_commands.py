@@ -258,7 +258,6 @@ def test_no_time_that_an_option_takes_is_endless():
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("doctor", "--timeout", "inf"),
         ("doctor", "--days", "1e300"),
         ("reconcile", "--days", "inf"),
         ("slurm-updater", "--once", "--interval", "inf"),

@@ -6,14 +6,9 @@ import time
 import pytest
 from runs import a_run, reported
 
-from service.cli import site_diagnostics as module
+from service.cli import doctor
+from service.cli.doctor import filter_files, queues_of, site_diagnostics, updater_without_rights
 from service.cli.reconcile import SEPARATOR
-from service.cli.site_diagnostics import (
-    filter_files,
-    queues_of,
-    site_diagnostics,
-    updater_without_rights,
-)
 
 NOW = time.time()
 HOUR = 3600.0
@@ -25,6 +20,8 @@ def commands(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
+    (tmp_path / "pbs.conf").write_text(f"PBS_HOME={tmp_path}\n")
+    monkeypatch.setenv("PBS_CONF_FILE", str(tmp_path / "pbs.conf"))
 
     def put(name, *, any_argument="", **printed):
         for argument, text in {"any": any_argument, **printed}.items():
@@ -41,10 +38,8 @@ def ended(job, ago, cluster="hill", user="ada"):
     return a_run(job, start=NOW - ago - 600, cluster=cluster, user=user)
 
 
-def unknown(store, tmp_path, days=1):
-    found = site_diagnostics(
-        store, since=NOW - days * 24 * HOUR, now=NOW, pbs_accounting=tmp_path / "accounting"
-    )
+def unknown(store):
+    found = site_diagnostics(store, since=NOW - 24 * HOUR, now=NOW)
     return {each.cluster: each.jobs for each in found.unknown_runs}
 
 
@@ -56,10 +51,10 @@ def rows(*jobs):
     )
 
 
-def test_runs_that_sacct_does_not_know_are_found(store, tmp_path, commands):
+def test_runs_that_sacct_does_not_know_are_found(store, commands):
     store.write([reported(ended("1", HOUR), ended("7_2", HOUR), ended("99", HOUR, user="eve"))])
     commands("sacct", any_argument=rows(("1", "1", "hill", HOUR), ("8", "7_2", "hill", 2 * HOUR)))
-    assert unknown(store, tmp_path) == {"hill": [("99", "eve")]}
+    assert unknown(store) == {"hill": [("99", "eve")]}
 
 
 @pytest.mark.parametrize(
@@ -71,20 +66,20 @@ def test_runs_that_sacct_does_not_know_are_found(store, tmp_path, commands):
         (HOUR, ("1", "1", "dale", 2 * HOUR)),
     ],
 )
-def test_runs_of_which_sacct_cannot_tell_are_left_in_peace(store, tmp_path, commands, ago, known):
+def test_runs_of_which_sacct_cannot_tell_are_left_in_peace(store, commands, ago, known):
     store.write([reported(ended("1", HOUR), ended("99", ago))])
     commands("sacct", any_argument=rows(known))
-    assert unknown(store, tmp_path) == {}
+    assert unknown(store) == {}
 
 
 @pytest.mark.usefixtures("commands")
 def test_runs_that_the_accounting_of_pbs_does_not_know_are_found(store, tmp_path):
-    folder = tmp_path / "accounting"
-    folder.mkdir()
+    folder = tmp_path / "server_priv" / "accounting"
+    folder.mkdir(parents=True)
     day = folder / time.strftime("%Y%m%d", time.localtime(NOW - HOUR))
     day.write_text("01/01/2026 00:00:00;E;1.hill;user=ada\n01/01/2026 00:00:00;S;2.hill;user=ada\n")
     store.write([reported(ended("1.hill", HOUR), ended("2.hill", HOUR, user="eve"))])
-    assert unknown(store, tmp_path) == {"hill": [("2.hill", "eve")]}
+    assert unknown(store) == {"hill": [("2.hill", "eve")]}
 
 
 @pytest.mark.parametrize(
@@ -106,7 +101,7 @@ def test_the_modes_in_the_files_of_filters_are_read(tmp_path, monkeypatch):
     (tmp_path / "pbs-hook.json").write_text('{"mode": "observe"}')
     os.utime(tmp_path / "pbs-hook.json", (5.0, 5.0))
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
-    monkeypatch.setattr(module, "PBS_HOOK_FILE", tmp_path / "pbs-hook.json")
+    monkeypatch.setattr(doctor, "PBS_HOOK_FILE", tmp_path / "pbs-hook.json")
     lua, pbs = filter_files()
     assert (lua.filter, lua.mode) == ("walltimed.lua", "soft")
     assert (pbs.filter, pbs.mode, pbs.changed_at) == ("walltimed_hook.py", "observe", 5.0)
@@ -116,6 +111,6 @@ def test_the_modes_in_the_files_of_filters_are_read(tmp_path, monkeypatch):
 def test_without_a_resource_manager_nothing_is_said(store, tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
     store.write([reported(ended("99", HOUR))])
-    assert unknown(store, tmp_path) == {}
+    assert unknown(store) == {}
     assert updater_without_rights() is None
     assert list(queues_of(store)) == []
