@@ -9,13 +9,12 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from starlette.types import Receive, Scope, Send
 
+from service.auth import MungeCallers
 from service.http import error_answers, openapi
 from service.http.connections import REFUSED
 from service.http.gate import Gate, HostNames
 from service.http.hot_calls import HotCalls, to_json
-from service.http.munge_callers import MungeCallers
 from service.http.routes import (
-    adapters,
     completions,
     health,
     pages,
@@ -27,15 +26,15 @@ from service.http.routes import (
 from service.http.visitors import Visitors
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
-from service.operations.live_queue.posting import PostingQueues
-from service.operations.live_queue.showing import ShowingQueues
-from service.operations.live_queue.taking import TakingQueues
-from service.operations.live_queue.what_if import WhatIf
 from service.operations.predicting import Predicting
+from service.operations.queue_posting import PostingQueues
+from service.operations.queue_showing import ShowingQueues
+from service.operations.queue_taking import TakingQueues
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting
 from service.operations.request_reports import ReportingRequests
 from service.operations.tuning import TuningRounds
+from service.operations.what_if import WhatIf
 from service.settings import Settings
 from service.web.frame import Assets
 from service.web.site import PageProcess, Website
@@ -113,7 +112,7 @@ def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
     reporting = Reporting(worker)
     predictions.add(app.router, hot, Predicting(worker), limit=limit)
     completions.add(app.router, hot, Completing(worker), limit=limit)
-    adapters.add(app.router, Adapting(worker), limit=limit)
+    completions.add_adapters(app.router, Adapting(worker), limit=limit)
     ranking = Ranking(worker)
     users.add(app.router, hot, ranking, reporting, limit=limit)
     showing = ShowingQueues(worker)

@@ -17,11 +17,10 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
-from service.auth import Caller, Guard, Scope, allowed
+from service.auth import Caller, Guard, MungeCallers, Scope, allowed, is_credential
 from service.errors import STATUSES, EncodedBodyError, ForbiddenError, MalformedRequestError
 from service.http.error_answers import failure, send_error
 from service.http.hot_calls import HotCalls
-from service.http.munge_callers import MungeCallers, is_credential
 from service.metrics import Metrics, RouteMetrics
 
 OWN_NAMES = frozenset({"localhost", "walltimed"})

@@ -20,7 +20,7 @@ from service.contract.answers import (
 from service.contract.queue_answers import EarlierRunAnswer, EndedJobAnswer, EndedRunAnswer
 from service.errors import UnknownJobError
 from service.metrics import MethodScores
-from service.operations.live_queue.showing import all_waits
+from service.operations.queue_showing import all_waits
 from service.operations.tuning import verdict_of
 from service.store import (
     AdoptingRound,

@@ -16,10 +16,10 @@ from service import logs
 from service.auth import Caller
 from service.contract.queue_answers import EndedJobAnswer, LiveJobDetailAnswer
 from service.errors import PagesBusyError, PageTooLongError, UnknownSnapshotError
-from service.operations.live_queue.showing import ShowingQueues
-from service.operations.live_queue.what_if import WhatIf
+from service.operations.queue_showing import ShowingQueues
 from service.operations.ranking import Ranking
 from service.operations.reporting import read_ended_job
+from service.operations.what_if import WhatIf
 from service.settings import Settings
 from service.store import open_store
 from service.web import (

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 from service.contract.answers import TuningAnswer
-from service.operations.live_queue.showing import ShowingQueue
+from service.operations.queue_showing import ShowingQueue
 from service.operations.request_reports import ReportingRequests
 from service.operations.tuning import answer_of
 from service.pseudonyms import read_pseudonyms

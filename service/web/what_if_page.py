@@ -12,7 +12,7 @@ from service.contract.prediction_words import NO_INTERVAL, grounds_words, likely
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import MOST_VARIANTS, WhatIfRequest
 from service.errors import RequestError
-from service.operations.live_queue.what_if import WhatIf
+from service.operations.what_if import WhatIf
 from service.web.frame import Frame, Name, PageQuery
 from service.web.sources import PageSources
 from service.web.wording import duration, share

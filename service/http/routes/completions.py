@@ -1,25 +1,35 @@
-"""The call that stores completions: one, several, or a stream."""
+"""Calls that report runs that have ended, in our form or in records of resource managers."""
 
 import re
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from datetime import timedelta, timezone
+from typing import Annotated, Any
 from urllib.parse import parse_qs
 
 import structlog
-from fastapi import APIRouter
+from fastapi import APIRouter, Query, Request
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
 
 from service.auth import Scope
-from service.contract.answers import IngestionAnswer, SkippingAnswer
+from service.contract.answers import IngestionAnswer, RecordsAnswer, SkippingAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody, OnErrorQuery, refusal
 from service.contract.decoding import msgspec_first
-from service.errors import FieldErrorBody, LineErrorBody
+from service.contract.fields import ErrorSentence, Text
+from service.errors import FieldErrorBody, LineErrorBody, UnsupportedMediaTypeError
 from service.http.gate import needs
-from service.http.hot_calls import HotCalls, JSONCall, content_type, send_json, to_json
+from service.http.hot_calls import (
+    HotCalls,
+    JSONCall,
+    check_is_json,
+    content_type,
+    send_json,
+    to_json,
+)
 from service.http.openapi import refusals
+from service.operations.adapting import Adapting
 from service.operations.completing import Completing
 
 log = structlog.get_logger()
@@ -139,3 +149,79 @@ async def chunks_of(receive: Receive) -> AsyncIterator[bytes]:
         yield message.get("body", b"")
         if not message.get("more_body", False):
             return
+
+
+ACCOUNTING = "text/x-pbs-accounting"
+"""The media type of accounting records. A web page could send text/plain here unasked."""
+
+RecordCluster = Annotated[
+    Text | None, Query(description="Cluster of the runs; overrides the record's.")
+]
+Offset = Annotated[
+    str,
+    Query(
+        pattern=r"^[+-]([01]\d|2[0-3])[0-5]\d$",
+        description="UTC offset of the server's clock, such as +0200, for the dates of R records.",
+    ),
+    ErrorSentence("Input should be an offset such as +0200"),
+]
+
+
+def add_adapters(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
+    """Add the calls for records of resource managers; ``limit`` is the largest body in bytes."""
+    responses = refusals(415, 422, 503)
+
+    @router.post(
+        "/v1/adapters/slurm/jobcomp",
+        tags=["adapters"],
+        responses=responses,
+        openapi_extra=needs(Scope.INGEST) | body("application/json", {"type": "object"}),
+    )
+    async def jobcomp(request: Request, cluster: RecordCluster = None) -> RecordsAnswer:
+        """Report a run as Slurm's jobcomp/elasticsearch plugin sends it.
+
+        Every document is answered 200 as soon as its run is stored durably, also a document
+        without a usable run. Only if the store is unavailable the answer is 503, and Slurm sends
+        the document again. The job script in the document is neither stored nor logged.
+        """
+        check_is_json(request.scope)
+        return await adapting.slurm_document(await up_to(request, limit), cluster)
+
+    @router.post(
+        "/v1/adapters/pbs/accounting",
+        tags=["adapters"],
+        responses=responses,
+        openapi_extra=needs(Scope.INGEST) | body(ACCOUNTING, {"type": "string"}),
+    )
+    async def accounting(
+        request: Request, cluster: RecordCluster = None, utc_offset: Offset = "+0000"
+    ) -> RecordsAnswer:
+        """Report runs as lines of the accounting log of PBS or Torque.
+
+        Records of other kinds are skipped and counted.
+        """
+        if content_type(request.scope) != ACCOUNTING.encode():
+            raise UnsupportedMediaTypeError(f"The body must be sent as {ACCOUNTING}.")
+        return await adapting.pbs_records(await up_to(request, limit), cluster, zone_of(utc_offset))
+
+
+def body(media_type: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Describe, for ``openapi_extra``, a body that is read as bytes."""
+    return {"requestBody": {"required": True, "content": {media_type: {"schema": schema}}}}
+
+
+def zone_of(offset: str) -> timezone:
+    """Return the time zone of an offset such as ``+0200``."""
+    ahead = timedelta(hours=int(offset[1:3]), minutes=int(offset[3:5]))
+    return timezone(-ahead if offset[0] == "-" else ahead)
+
+
+async def up_to(request: Request, limit: int) -> bytes | None:
+    """Return the whole body; None if it is longer than ``limit``: it is read to its end then."""
+    chunks: list[bytes] = []
+    length = 0
+    async for chunk in request.stream():
+        length += len(chunk)
+        if length <= limit:
+            chunks.append(chunk)
+    return b"".join(chunks) if length <= limit else None

@@ -24,10 +24,10 @@ from service.errors import InvalidFieldError
 from service.http.gate import CALLER, CurrentCaller, needs
 from service.http.hot_calls import HotCalls, JSONCall
 from service.http.openapi import refusals
-from service.operations.live_queue.posting import PostingQueues
-from service.operations.live_queue.showing import ShowingQueues
-from service.operations.live_queue.taking import TakingQueues
-from service.operations.live_queue.what_if import WhatIf
+from service.operations.queue_posting import PostingQueues
+from service.operations.queue_showing import ShowingQueues
+from service.operations.queue_taking import TakingQueues
+from service.operations.what_if import WhatIf
 
 LARGEST_QUEUE = 64 << 20
 """Bytes; 100,000 jobs of 600 bytes each."""

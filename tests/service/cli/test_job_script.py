@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from service.cli.job_script import request_in
+from service.cli.ask import request_in
 from service.cli.times import moment, period_of
 from simulator.cli.console import CommandError
 from simulator.reports.words import walltime

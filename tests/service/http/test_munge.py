@@ -11,9 +11,8 @@ import pytest
 from asgi_client import NOW, InProcess, run_of
 from patience import BUSY_SECONDS, eventually
 
-from service import munge
+from service import auth, munge
 from service.auth import Scope
-from service.http import munge_callers
 
 pytestmark = pytest.mark.skipif(
     bool(private_munge.REASON_TO_SKIP), reason=str(private_munge.REASON_TO_SKIP)
@@ -181,7 +180,7 @@ def test_garbage_is_refused(site, munged, spoil):
 
 
 def test_a_munged_that_hangs_holds_up_nobody_else(site, munged, monkeypatch):
-    monkeypatch.setattr(munge_callers, "SECONDS", 0.5)
+    monkeypatch.setattr(auth, "MUNGE_SECONDS", 0.5)
     credentials = [munge.encode(munged.socket) for _ in range(5)]
     munged.process.send_signal(signal.SIGSTOP)
     try:

@@ -486,7 +486,7 @@ def test_jobs_that_would_start_beyond_the_window_are_not_planned(live):
 
 
 def test_what_if_takes_the_first_gap_where_plays_take_too_long(live, monkeypatch):
-    monkeypatch.setattr("service.operations.live_queue.what_if.AWAITED", PlayingLimits(None, 0.0))
+    monkeypatch.setattr("service.operations.what_if.AWAITED", PlayingLimits(None, 0.0))
     put(live, queue(running=[LONG], waiting=[WIDE, SMALL]))
     asked = {"submission": {"requested_walltime": 60, "queue": "short"}}
     answer = live.post(WHAT_IF, asked).json()

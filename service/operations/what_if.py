@@ -40,8 +40,8 @@ from service.live_queue.snapshot import (
     RuntimeEstimate,
     pool_places,
 )
-from service.operations.live_queue.showing import ShowingQueues, time_interval_answer
 from service.operations.predicting import explanation_of, interval_of, own
+from service.operations.queue_showing import ShowingQueues, time_interval_answer
 from service.operations.request_reports import suggested_request
 from service.worker.live_state import ClusterState
 from service.worker.queue_keeper import VersionedQueue

@@ -27,7 +27,7 @@ from service.live_queue.snapshot import (
     QueueSnapshot,
     RuntimeEstimate,
 )
-from service.operations.live_queue.showing import basis_answer, time_interval_answer
+from service.operations.queue_showing import basis_answer, time_interval_answer
 from service.worker.worker import Worker
 from simulator.shared_nodes.cluster import Cluster, Node
 from simulator.shared_nodes.policies import SHARED_POLICIES, SharedPolicy

@@ -1,1 +1,0 @@
-"""Live queues: take them in, show them, and forecast posted queues and jobs not submitted yet."""
