@@ -1,6 +1,7 @@
-"""Settings from environment variables (``WALLTIMED_…``) or a TOML file, each described here."""
+"""Settings from the environment (``WALLTIMED_…``) or a TOML file, and their default places."""
 
 import json
+import os
 from errno import ENOENT
 from pathlib import Path
 from typing import Any, Literal
@@ -15,9 +16,78 @@ from pydantic_settings import (
 )
 
 from predictors.base import DEFAULT_METHOD
-from service import munge, places
+from service import munge
+
+SYSTEM_SETTINGS = Path("/etc/walltimed/walltimed.toml")
+SYSTEM_DIRECTORY = Path("/var/lib/walltimed")
+HISTORY = "walltimed.sqlite3"
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+class NotYoursError(PermissionError):
+    """Raised when a user may not use the files of this machine's service."""
+
+
+def data_directory() -> Path:
+    """Return the directory of the history.
+
+    It is systemd's state directory if set, the system's directory for root and the service's own
+    user, else the user's data directory (XDG Base Directory Specification).
+    """
+    if given := os.environ.get("STATE_DIRECTORY"):
+        return Path(given.split(":", maxsplit=1)[0])
+    if os.geteuid() == 0 or owns(SYSTEM_DIRECTORY):
+        return SYSTEM_DIRECTORY
+    home = os.environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "walltimed"
+
+
+def history_url() -> str:
+    """Return the URL of the history in the default directory."""
+    return f"sqlite:///{data_directory() / HISTORY}"
+
+
+def check_own_history() -> None:
+    """Refuse a second history beside that of the machine's service.
+
+    Raises:
+        NotYoursError: this machine has a service, which runs as another user.
+    """
+    if data_directory() != SYSTEM_DIRECTORY and SYSTEM_DIRECTORY.is_dir():
+        raise NotYoursError(
+            f"The service of this machine keeps its history in {SYSTEM_DIRECTORY}, which is not "
+            "yours: run this by `sudo -u walltimed`, or name a history of your own by "
+            "--database-url."
+        )
+
+
+def settings_file() -> Path | None:
+    """Return the system's settings file; None if there is none.
+
+    Raises:
+        NotYoursError: the file exists and this user may not read it.
+    """
+    try:
+        if not SYSTEM_SETTINGS.is_file():
+            return None
+    except PermissionError:
+        pass
+    else:
+        if os.access(SYSTEM_SETTINGS, os.R_OK):
+            return SYSTEM_SETTINGS
+    raise NotYoursError(
+        f"{SYSTEM_SETTINGS} has the settings of this machine's service, and you may not read it: "
+        "run this by `sudo -u walltimed`, or name a file of your own by --config."
+    )
+
+
+def owns(directory: Path) -> bool:
+    """Return whether a directory exists and belongs to this user."""
+    try:
+        return directory.stat().st_uid == os.geteuid()
+    except OSError:
+        return False
 
 
 class Settings(BaseSettings):
@@ -35,7 +105,7 @@ class Settings(BaseSettings):
         "there is one. An empty name: none.",
     )
     database_url: SecretStr = Field(
-        default_factory=lambda: SecretStr(places.history_url()),
+        default_factory=lambda: SecretStr(history_url()),
         description="History store: sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE. For "
         "root and the service's user the default is as shown, for others walltimed.sqlite3 in "
         "~/.local/share/walltimed.",
@@ -230,7 +300,7 @@ class Settings(BaseSettings):
         del dotenv_settings, file_secret_settings
         named = init_settings().get("config") or env_settings().get("config")
         if named is None:
-            named = places.settings_file()
+            named = settings_file()
         if not named:
             return init_settings, env_settings
         if not Path(named).is_file():

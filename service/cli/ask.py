@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from service.adapters.pbs import cores_of
 from service.adapters.values import clock, count, kibibytes, slurm_walltime
-from service.cli.connection import ClusterName, TokenFile, Url, asking
+from service.cli.connection import ClusterName, TokenFile, Url, asking, refuse_while_starting
 from service.cli.times import moment, moment_within
 from service.contract.prediction_words import no_range, prediction_rows
 from simulator.cli.console import CommandError, ExitCode, out, print_json
@@ -86,7 +86,7 @@ def ask(
     with asking(url, token_file, cluster) as service:
         answer = service.call("what-if", body={"submission": request, "explain": True})
         if not answer["basis"]["jobs"]:
-            service.refuse_while_starting()
+            refuse_while_starting(service.client)
     if as_json:
         print_json(answer)
     else:

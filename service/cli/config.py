@@ -12,7 +12,6 @@ import typer
 from msgspec import Struct
 from rich.markup import escape
 
-from service import places
 from service.cli.options import (
     DatabaseUrl,
     check_parameters,
@@ -21,7 +20,7 @@ from service.cli.options import (
     opened,
     surplus_of,
 )
-from service.settings import Settings
+from service.settings import HISTORY, SYSTEM_DIRECTORY, Settings
 from simulator.cli.console import CommandError, ExitCode, check_file, out, print_json
 from simulator.cli.options import AsJson, ConfigFile
 
@@ -88,7 +87,7 @@ def settings_in_force(settings: Settings) -> Iterator[Setting]:
         )
 
 
-PLAIN_DEFAULTS = {"database_url": f"sqlite:///{places.SYSTEM_DIRECTORY / places.HISTORY}"}
+PLAIN_DEFAULTS = {"database_url": f"sqlite:///{SYSTEM_DIRECTORY / HISTORY}"}
 """Defaults that depend on the user, as they are for the service's own."""
 
 

@@ -51,30 +51,26 @@ class ClusterService:
     Args:
         client: of the service.
         name: of the cluster, as the user gives it; None is the only one that has a queue.
+
+    Attributes:
+        client: of the service.
+        name: of the cluster.
     """
 
     def __init__(self, client: "Client", name: str | None) -> None:
-        self._client = client
+        self.client = client
         self.name = name or only_cluster(client)
 
     def get(self, path: str, **query: object) -> dict[str, Any]:
         """Return the answer to a query about the cluster; parameters that are None are not sent."""
-        return answer_of(self._client, "GET", path_to(path, cluster=self.name, **query))
-
-    def refuse_while_starting(self) -> None:
-        """Refuse an answer that knows nothing yet.
-
-        Raises:
-            CommandError: the service still reads its history.
-        """
-        refuse_while_starting(self._client)
+        return answer_of(self.client, "GET", path_to(path, cluster=self.name, **query))
 
     def call(self, *more: str, body: Any = None, **query: object) -> dict[str, Any]:
         """Return the answer of the call at the path ``more`` below the cluster."""
         from urllib.parse import quote
 
         path = "/".join(["/v1/clusters", *(quote(each, safe="") for each in (self.name, *more))])
-        return answer_of(self._client, "POST" if body else "GET", path_to(path, **query), body)
+        return answer_of(self.client, "POST" if body else "GET", path_to(path, **query), body)
 
 
 @contextmanager

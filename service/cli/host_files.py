@@ -154,38 +154,30 @@ def with_json_values(text: str, values: Mapping[str, Any], path: Path) -> str:
 USUAL = "http://127.0.0.1:8580"
 
 
-class ServiceAddress(Struct, frozen=True):
-    """An address.
-
-    Attributes:
-        url: ``http://ADDRESS:PORT`` or ``unix:FILE``.
-    """
-
-    url: str
-
-    def for_filters(self) -> dict[str, Any]:
-        """Return the settings of a filter; none for the usual address."""
-        if self.url == USUAL:
-            return {}
-        if self.url.startswith("unix:"):
-            return {"unix_socket": self.url.removeprefix("unix:")}
-        parts = urlsplit(self.url)
-        return {"host": parts.hostname, "port": parts.port or 80}
-
-    def for_forwarder(self) -> list[str]:
-        """Return the options of the forwarder or a follower; none for the usual address."""
-        return [] if self.url == USUAL else ["--url", self.url]
+def filter_values(url: str) -> dict[str, Any]:
+    """Return the settings of a filter for the service's address; none for the usual one."""
+    if url == USUAL:
+        return {}
+    if url.startswith("unix:"):
+        return {"unix_socket": url.removeprefix("unix:")}
+    parts = urlsplit(url)
+    return {"host": parts.hostname, "port": parts.port or 80}
 
 
-def service_address(settings: "Settings", url: str | None) -> ServiceAddress:
-    """Return the address of the settings, or ``url``.
+def forwarder_options(url: str) -> list[str]:
+    """Return the options of forwarder or follower for the service's address."""
+    return [] if url == USUAL else ["--url", url]
+
+
+def service_address(settings: "Settings", url: str | None) -> str:
+    """Return the address of the settings, or ``url``: ``http://ADDRESS:PORT`` or ``unix:FILE``.
 
     Raises:
         CommandError: filters cannot use it: they speak HTTP to a number, or to a Unix socket.
     """
     address = url or address_of(settings)
     if address.startswith("unix:/"):
-        return ServiceAddress(address)
+        return address
     parts = urlsplit(address)
     try:
         ipaddress.ip_address(parts.hostname or "")
@@ -199,4 +191,4 @@ def service_address(settings: "Settings", url: str | None) -> ServiceAddress:
             "127.0.0.1.",
             ExitCode.USAGE,
         )
-    return ServiceAddress(address)
+    return address

@@ -12,7 +12,6 @@ import typer
 from rich.markup import escape
 
 from predictors.parameters import suggestion, unknown
-from service import places
 from simulator.cli.console import CommandError, ExitCode, err
 
 if TYPE_CHECKING:
@@ -197,10 +196,11 @@ def opened(settings: "Settings", *, silent: bool = False) -> "Iterator[Store]":
     """
     from sqlalchemy.exc import ArgumentError
 
+    from service.settings import check_own_history
     from service.store import open_store
 
     if settings.is_default_history:
-        places.check_own_history()
+        check_own_history()
     try:
         store = open_store(
             settings.database_url.get_secret_value(),
@@ -233,8 +233,10 @@ def make_default_place(settings: "Settings") -> None:
     For commands that write alone: an empty directory of root's in the system's place would be
     taken for the history of a service, and other users' commands refused.
     """
+    from service.settings import data_directory
+
     if settings.is_default_history:
-        places.data_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
+        data_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 @contextmanager

@@ -10,8 +10,9 @@ from pathlib import Path
 from service.cli.host_files import (
     SERVICE_USER,
     HostFile,
-    ServiceAddress,
     below,
+    filter_values,
+    forwarder_options,
     read,
     script,
     with_json_values,
@@ -30,21 +31,19 @@ SECONDS = 60.0
 IMPORT_CONFIG = f"import hook walltimed application/x-config default {CONFIG}"
 
 
-def pbs_files(
-    root: Path, address: ServiceAddress, cluster: str, mode: str | None
-) -> list[HostFile]:
+def pbs_files(root: Path, address: str, cluster: str, mode: str | None) -> list[HostFile]:
     """Return the files: tokens, settings of the hook, settings of the follower.
 
     Raises:
         CommandError: the service listens on a Unix socket, which neither of them can use.
     """
-    if address.url.startswith("unix:"):
+    if address.startswith("unix:"):
         raise CommandError(
             "Hook and follower of PBS need http://ADDRESS:PORT: give --url.", ExitCode.USAGE
         )
-    values = {"cluster": cluster, **address.for_filters(), **({"mode": mode} if mode else {})}
+    values = {"cluster": cluster, **filter_values(address), **({"mode": mode} if mode else {})}
     config = read(below(root, CONFIG)) or read(packaged_config())
-    options = " ".join(address.for_forwarder())
+    options = " ".join(forwarder_options(address))
     return [
         HostFile(path=TOKEN, group=SERVICE_USER, mode=0o640, scope="ingest"),
         HostFile(path=FILTER_TOKEN, mode=0o600, scope="predict"),

@@ -9,8 +9,9 @@ from msgspec import Struct
 from service.cli.host_files import (
     SERVICE_USER,
     HostFile,
-    ServiceAddress,
     below,
+    filter_values,
+    forwarder_options,
     read,
     script,
     with_lua_values,
@@ -112,14 +113,12 @@ def connecting_lines(site: SlurmSite) -> list[str]:
     return [f"{key}={site.values.get(key.lower(), '')}" for key in wanted_lines(site)]
 
 
-def slurm_files(
-    site: SlurmSite, root: Path, address: ServiceAddress, mode: str | None
-) -> list[HostFile]:
+def slurm_files(site: SlurmSite, root: Path, address: str, mode: str | None) -> list[HostFile]:
     """Return the files: tokens, the filter with its settings, the forwarder's options."""
     beside = site.conf.parent
     config = read(below(root, beside / CONFIG)) or read(script(f"slurm/{CONFIG}"))
-    values = {**address.for_filters(), **({"mode": mode} if mode else {})}
-    options = " ".join(["--user", site.user, *address.for_forwarder()])
+    values = {**filter_values(address), **({"mode": mode} if mode else {})}
+    options = " ".join(["--user", site.user, *forwarder_options(address)])
     return [
         HostFile(path=JOBCOMP_TOKEN, group=SERVICE_USER, mode=0o640, scope="ingest"),
         HostFile(path=FILTER_TOKEN, owner=site.user, mode=0o600, scope="predict"),

@@ -10,7 +10,6 @@ import structlog
 
 from service.auth import Guard
 from service.contract.answers import HealthAnswer, HealthStatus
-from service.logs import is_for_people
 from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
@@ -56,12 +55,6 @@ DAMAGED_SECONDS = 60.0
 
 LISTED = 20
 """Largest number of clusters in a log record."""
-
-
-def ready_sentence(runs: int, clusters: int, seconds: float) -> str:
-    """Return the sentence that says that the history is read, for people."""
-    of = "1 cluster" if clusters == 1 else f"{clusters:,} clusters"
-    return f"ready, {runs:,} runs of {of}, {seconds:.1f} s"
 
 
 class Worker:
@@ -274,9 +267,7 @@ class Worker:
         self.metrics.ready.set(1)
         seconds, clusters = time.perf_counter() - started, len(self.live.names)
         log.info(
-            ready_sentence(self._history_length, clusters, seconds)
-            if is_for_people(self.settings)
-            else "ready",
+            "ready",
             seconds=round(seconds, 3),
             history=self.store.name,
             runs=self._history_length,

@@ -10,7 +10,6 @@ import structlog
 
 from service import logs
 from service.settings import Settings
-from service.worker.worker import ready_sentence
 
 HOSTILE = 'x\n{"event": "forged"}\r\x1b[2J\u2028\u0085'
 
@@ -120,14 +119,6 @@ def test_on_a_terminal_people_read_lines_and_elsewhere_machines_read_json(monkey
         structlog.reset_defaults()
     assert json.loads(pipe.getvalue())["event"] == "ready"
     assert not terminal.getvalue().startswith("{")
-
-
-@pytest.mark.parametrize(
-    ("clusters", "sentence"),
-    [(1, "ready, 17,898 runs of 1 cluster, 2.9 s"), (3, "ready, 17,898 runs of 3 clusters, 2.9 s")],
-)
-def test_ready_is_one_line_for_people(clusters, sentence):
-    assert ready_sentence(17898, clusters, 2.93) == sentence
 
 
 def test_a_throttle_allows_each_kind_once_in_its_seconds_and_counts_the_others(monkeypatch):

@@ -4,15 +4,15 @@ import os
 
 import pytest
 
-from service import places
+from service import settings
 from service.settings import Settings
 
 
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
     """A machine of its own, on which an ordinary user asks and no service is installed."""
-    monkeypatch.setattr(places, "SYSTEM_DIRECTORY", tmp_path / "var")
-    monkeypatch.setattr(places, "SYSTEM_SETTINGS", tmp_path / "etc" / "walltimed.toml")
+    monkeypatch.setattr(settings, "SYSTEM_DIRECTORY", tmp_path / "var")
+    monkeypatch.setattr(settings, "SYSTEM_SETTINGS", tmp_path / "etc" / "walltimed.toml")
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     for name in ("STATE_DIRECTORY", "XDG_DATA_HOME", "WALLTIMED_CONFIG"):
         monkeypatch.delenv(name, raising=False)
@@ -22,17 +22,17 @@ def machine(monkeypatch, tmp_path):
 
 
 def test_an_ordinary_user_s_history_is_among_their_data(machine, monkeypatch):
-    assert places.data_directory() == machine / "home" / ".local" / "share" / "walltimed"
+    assert settings.data_directory() == machine / "home" / ".local" / "share" / "walltimed"
     monkeypatch.setenv("XDG_DATA_HOME", str(machine / "data"))
-    assert places.data_directory() == machine / "data" / "walltimed"
+    assert settings.data_directory() == machine / "data" / "walltimed"
 
 
 def test_root_and_the_service_s_user_share_the_system_s(machine, monkeypatch):
     (machine / "var").mkdir()
     monkeypatch.setattr(os, "geteuid", (machine / "var").stat().st_uid.__int__)
-    assert places.data_directory() == machine / "var"
+    assert settings.data_directory() == machine / "var"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert places.data_directory() == machine / "var"
+    assert settings.data_directory() == machine / "var"
 
 
 def test_systemd_s_word_is_taken(machine, monkeypatch):
