@@ -120,21 +120,15 @@ def is_journal() -> bool:
     return (device, inode) == (str(there.st_dev), str(there.st_ino))
 
 
-def is_for_people(settings: LogSettings) -> bool:
-    """Return whether the log is for people: by the setting, or because it goes to a terminal."""
-    if settings.log_format == "auto":
-        return sys.stderr.isatty()
-    return settings.log_format == "console"
-
-
 def configure(settings: LogSettings) -> None:
     """Send our records and those of the libraries to standard error in one format."""
+    on_terminal = settings.log_format == "auto" and sys.stderr.isatty()
     ours: list[structlog.typing.Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         structlog.processors.format_exc_info,
         one_line,
         structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-        if is_for_people(settings)
+        if on_terminal or settings.log_format == "console"
         else structlog.processors.JSONRenderer(),
     ]
     handler = logging.StreamHandler(sys.stderr)

@@ -185,11 +185,6 @@ class Settings(BaseSettings):
     max_batch: int = Field(
         10_000, ge=1, description="Most submissions, completions or jobs in one request."
     )
-    max_rejected_lines: int = Field(
-        1000,
-        ge=1,
-        description="Invalid lines after which the service stops reading a stream of NDJSON.",
-    )
     max_clusters: int = Field(
         64,
         ge=1,

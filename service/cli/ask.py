@@ -15,19 +15,12 @@ from service.adapters.pbs import cores_of
 from service.adapters.values import clock, count, kibibytes, slurm_walltime
 from service.cli.connection import ClusterName, TokenFile, Url, asking, refuse_while_starting
 from service.cli.times import moment, moment_within
-from service.contract.prediction_words import no_range, prediction_rows
+from service.contract.prediction_words import OBSTACLES, no_range, prediction_rows
 from simulator.cli.console import CommandError, ExitCode, out, print_json
 from simulator.cli.options import AsJson
 from simulator.reports.words import duration, walltime
 
 SHOWN_RUNS = 3
-
-OBSTACLES = {
-    "no-snapshot": "nobody knows: the cluster's queue is not handed over",
-    "not-planned": "not planned yet: too many jobs wait before it",
-    "no-forecast": "not known yet: the queue is being forecast",
-    "too-large": "never: there are not so many processors",
-}
 
 LONGEST = 10_000
 """Lines of a script that are read."""

@@ -3,8 +3,9 @@
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -286,10 +287,14 @@ def check_mode(mode: str | None, modes: tuple[str, ...]) -> None:
 
 def put(files: list[HostFile], root: Path, settings: "Settings", *, dry_run: bool) -> ConnectReport:
     """Write files, say so, and report them with the commands that are left for another host."""
-    new_tokens = [each for each in files if each.scope and not below(root, each.path).exists()]
+    report = ConnectReport(files=[], steps=[])
     with ExitStack() as stack:
-        issue = issuing(stack, settings) if new_tokens and not dry_run else not_issuing
-        report = ConnectReport(files=[], steps=[])
+        opened = cache(lambda: stack.enter_context(ready(settings)))
+
+        def issue(scope: str) -> str:
+            _, secret = opened().tokens.issue(f"connect: {scope}", [scope], time.time())
+            return secret
+
         for each in files:
             stays = (each.is_kept or each.scope) and below(root, each.path).exists()
             done = "kept" if stays else "would be written" if dry_run else "written"
@@ -298,26 +303,6 @@ def put(files: list[HostFile], root: Path, settings: "Settings", *, dry_run: boo
             report.files.append(FileAction(path=str(each.path), action=done, scope=each.scope))
             err.print(escape(f"{done}: {each.described()}"), soft_wrap=True)
     return report
-
-
-def issuing(stack: ExitStack, settings: "Settings") -> Callable[[str], str]:
-    """Return a function of a scope that issues a token in the history of the settings."""
-    store = stack.enter_context(ready(settings))
-
-    def issue(scope: str) -> str:
-        _, secret = store.tokens.issue(f"connect: {scope}", [scope], time.time())
-        return secret
-
-    return issue
-
-
-def not_issuing(scope: str) -> str:
-    """Refuse: all tokens are there.
-
-    Raises:
-        AssertionError: always.
-    """
-    raise AssertionError(scope)
 
 
 def take_back(

@@ -26,6 +26,14 @@ NO_INTERVAL = {
 }
 """Reasons why forecasts have no range."""
 
+OBSTACLES = {
+    "no-snapshot": "not known: the cluster's queue is not handed over",
+    "too-large": "never: there are not so many processors",
+    "not-planned": "not planned yet: too many jobs wait before it",
+    "no-forecast": "not known yet: the queue is being forecast",
+}
+"""Words in the place of the start of a job that cannot be forecast."""
+
 
 def likely_words(likely: float | None) -> str:
     """Return the median runtime as text."""

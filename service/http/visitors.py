@@ -14,12 +14,8 @@ from service.auth import EVERYBODY, Guard
 from service.errors import BodyTooLargeError, ForbiddenError
 from service.store import Store
 from service.web.frame import READERS, Visitor
-from service.web.sources import AnswerCache
 
 COOKIE = "walltimed_session"
-
-FRESH_SECONDS = 2.0
-"""How long a session counts as valid without another look into the store."""
 
 LONGEST_COOKIE = 128
 """Characters; a session's text has 43."""
@@ -47,7 +43,6 @@ class Visitors:
         self._store = store
         self._clock = clock
         self._seconds = seconds
-        self._cache = AnswerCache()
 
     async def visitor(self, request: Request) -> Visitor | None:
         """Return the visitor; None if a token is needed and the browser has not logged in."""
@@ -56,12 +51,7 @@ class Visitors:
         text = session_in(request)
         if text is None:
             return None
-        token_id = await asyncio.to_thread(
-            self._cache.get,
-            text,
-            FRESH_SECONDS,
-            lambda: self._store.sessions.token_of(text, self._clock()),
-        )
+        token_id = await asyncio.to_thread(self._store.sessions.token_of, text, self._clock())
         bearer = None if token_id is None else self._guard.bearer_of(token_id)
         if bearer is None:
             return None
@@ -96,7 +86,6 @@ class Visitors:
         """End the session for good, and take the cookie back."""
         if text := session_in(request):
             await asyncio.to_thread(self._store.sessions.close, text)
-            self._cache.forget(text)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
 
 

@@ -21,6 +21,9 @@ LINES_PER_TURN = 64
 BLOCK_BYTES = 1 << 16
 """Bytes of a spooled stream that are read at a time."""
 
+MOST_BAD_LINES = 1000
+"""Invalid lines after which a stream is not read further."""
+
 NOTHING = Ingested(accepted=0, duplicates=0)
 
 
@@ -70,19 +73,18 @@ class Completing:
         """Store a stream of NDJSON as it comes, and list the lines that are no completions.
 
         Raises:
-            TooManyBadLinesError: there are more such lines than the settings allow. Valid lines
+            TooManyBadLinesError: there are more such lines than ``MOST_BAD_LINES``. Valid lines
                 before the last of them are stored.
         """
         bad: list[InvalidLineError] = []
-        most = self._settings.max_rejected_lines
 
         def continues(error: InvalidLineError) -> bool:
             bad.append(error)
             self._metrics.rejected.inc()
-            return len(bad) <= most
+            return len(bad) <= MOST_BAD_LINES
 
         counts = await self._answer(await self._store_groups(self._groups(chunks, continues)))
-        if len(bad) > most:
+        if len(bad) > MOST_BAD_LINES:
             raise TooManyBadLinesError(bad, counts.accepted + counts.duplicates)
         return SkippingAnswer(
             accepted=counts.accepted,

@@ -38,10 +38,6 @@ class AnswerCache:
         answer: T = entry[1]
         return answer
 
-    def forget(self, key: Hashable) -> None:
-        """Drop the answer of ``key``."""
-        self._entries.pop(key, None)
-
 
 class PageSources:
     """Store and operations that the views of pages read.

@@ -8,7 +8,12 @@ from pydantic import ValidationError
 
 from service.adapters.values import slurm_walltime
 from service.contract.bodies import refusal
-from service.contract.prediction_words import NO_INTERVAL, grounds_words, likely_words
+from service.contract.prediction_words import (
+    NO_INTERVAL,
+    OBSTACLES,
+    grounds_words,
+    likely_words,
+)
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import MOST_VARIANTS, WhatIfRequest
 from service.errors import RequestError
@@ -16,13 +21,6 @@ from service.operations.what_if import WhatIf
 from service.web.frame import Frame, Name, PageQuery
 from service.web.sources import PageSources
 from service.web.wording import duration, share
-
-OBSTACLES = {
-    "no-snapshot": "no queue was handed over for this cluster",
-    "too-large": "there are not so many processors",
-    "not-planned": "not planned yet: too many jobs wait before it",
-    "no-forecast": "the queue has not been forecast yet",
-}
 
 
 class WhatIfForm(PageQuery):

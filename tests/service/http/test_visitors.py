@@ -8,9 +8,7 @@ from starlette.requests import Request
 
 from service.auth import Caller, Scope
 from service.errors import BodyTooLargeError
-from service.http import visitors
 from service.http.visitors import COOKIE, Visitors, own_path, read_form
-from service.store import StoreUnavailableError
 from service.web.sources import AnswerCache
 
 CALLER = Caller(frozenset({Scope.READ}))
@@ -37,17 +35,14 @@ class House:
 
 
 @pytest.fixture
-def house(monkeypatch):
-    house = None
-    monkeypatch.setattr(visitors, "AnswerCache", lambda: AnswerCache(lambda: house.now))
-    house = House()
-    return house
+def house():
+    return House()
 
 
-def test_a_session_is_valid_for_two_seconds_without_asking_the_store_again(house):
-    for house.now in (0.0, 1.9, 2.0, 3.9, 4.0):
+def test_every_look_asks_the_store_whether_the_session_is_valid(house):
+    for house.now in (0.0, 1.9):
         assert house.look().caller is CALLER
-    assert house.asked == [("wanted", 0.0), ("wanted", 2.0), ("wanted", 4.0)]
+    assert house.asked == [("wanted", 0.0), ("wanted", 1.9)]
 
 
 def test_who_has_no_session_or_one_that_is_over_is_nobody(house):
@@ -62,18 +57,7 @@ def test_a_visitor_is_shown_the_name_of_their_token_or_its_number(name, shown):
     assert House(name).look().name == shown
 
 
-def test_unknown_cookies_take_no_memory_while_the_store_is_away(house):
-    def away(*_):
-        raise StoreUnavailableError("away")
-
-    house.visitors._store.sessions = SimpleNamespace(token_of=away)
-    for number in range(5):
-        with pytest.raises(StoreUnavailableError):
-            house.look(f"stranger{number}")
-    assert vars(house.visitors._cache)["_entries"] == {}
-
-
-def test_what_is_kept_of_cookies_has_a_bound():
+def test_what_is_kept_of_answers_has_a_bound():
     cache = AnswerCache(most=10)
     for number in range(1000):
         cache.get(number, 60.0, lambda: None)
