@@ -49,7 +49,7 @@ class PostingQueues:
         self._follower = worker.follower
         self._hide = worker.pseudonyms.submission
         self._estimates = worker.queues.estimates
-        self._processes = worker.forecasts
+        self._process = worker.forecasts.awaited
         self._clock = worker.clock
 
     async def forecast(self, body: ForecastRequest) -> ForecastAnswer:
@@ -93,11 +93,9 @@ class PostingQueues:
         samples = self._settings.forecast_samples if body.samples is None else body.samples
         if body.policy in SHARED_POLICIES:
             queue = shared_queue(body, snapshot, estimates)
-            return await self._processes.shared.run(play_shared, queue, ratios, samples)
+            return await self._process.run(play_shared, queue, ratios, samples)
         pools = queue_columns(snapshot, estimates).pools
-        (played,) = await self._processes.dedicated.run(
-            play_pools, pools, snapshot.rules, ratios, samples
-        )
+        (played,) = await self._process.run(play_pools, pools, snapshot.rules, ratios, samples)
         return played
 
 

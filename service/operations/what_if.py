@@ -63,7 +63,7 @@ class WhatIf:
         self._showing = showing
         self._follower = worker.follower
         self._hide = worker.pseudonyms.submission
-        self._process = worker.forecasts.dedicated
+        self._process = worker.forecasts.awaited
         self._clock = worker.clock
         self._free: dict[str, tuple[LiveQueue, list[FreeProcessors]]] = {}
 

@@ -204,18 +204,14 @@ class ForecastProcess(ChildProcess):
 
 
 class ForecastProcesses(NamedTuple):
-    """One for dedicated machines, whose engine is compiled, one for shared nodes, and one more.
+    """One for forecasts that callers wait for, and one for live queues, which may take longer."""
 
-    The third plays live queues, for which no caller waits, so it may take longer.
-    """
-
-    dedicated: ForecastProcess
-    shared: ForecastProcess
+    awaited: ForecastProcess
     queues: ForecastProcess
 
     def start(self) -> None:
-        """Start the one that has something to compile; the others begin when asked."""
-        self.dedicated.start()
+        """Start the first one, which may have something to compile; the other begins when asked."""
+        self.awaited.start()
 
     def close(self) -> None:
         """End all processes."""

@@ -30,7 +30,6 @@ from service.worker.processes import (
     ChildProcess,
     ForecastProcess,
     ForecastProcesses,
-    nothing,
     settle_process,
 )
 from service.worker.queue_keeper import QueueKeeper
@@ -130,8 +129,7 @@ class Worker:
             clock=clock,
         )
         self.forecasts = ForecastProcesses(
-            dedicated=ForecastProcess(settings.forecast_seconds),
-            shared=ForecastProcess(settings.forecast_seconds, prepare=nothing),
+            awaited=ForecastProcess(settings.forecast_seconds),
             queues=ForecastProcess(settings.snapshot_forecast_seconds),
         )
         self.queues = QueueKeeper(

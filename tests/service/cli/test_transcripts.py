@@ -76,7 +76,7 @@ def closed(url):
 def slow_forecasts(url):
     """A service whose forecasts take longer than a caller waits."""
     with up(url) as service:
-        process = service.worker.forecasts.dedicated
+        process = service.worker.forecasts.awaited
 
         async def fail(*_arguments):
             raise process.too_long()

@@ -304,7 +304,7 @@ def test_a_pinned_job_keeps_its_nodes_or_also_the_start_planned_by_requests(
 
 @pytest.mark.usefixtures("real_process")
 def test_forecasts_are_made_one_at_a_time_and_too_many_are_refused(service, monkeypatch):
-    monkeypatch.setattr(service.worker.forecasts.dedicated, "waiting", 8)
+    monkeypatch.setattr(service.worker.forecasts.awaited, "waiting", 8)
     answer = forecast(service, **QUEUE)
     assert answer.status_code == 503
     assert answer.json()["error"] == "ForecastsBusyError"
@@ -322,9 +322,9 @@ def test_predictions_are_answered_while_a_forecast_is_made(serve, sqlite_url):
     }
     with ThreadPoolExecutor(1) as elsewhere:
         played = elsewhere.submit(forecast, service, **long)
-        service.wait_until(lambda: service.worker.forecasts.shared.waiting)
+        service.wait_until(lambda: service.worker.forecasts.awaited.waiting)
         answered = 0
-        while service.worker.forecasts.shared.waiting:
+        while service.worker.forecasts.awaited.waiting:
             service.predict(user="ada")
             answered += 1
     assert played.result().status_code == 200
