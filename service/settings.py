@@ -155,19 +155,12 @@ class Settings(BaseSettings):
         default_factory=dict,
         description="Parameters by method, for example {'percentile': {'percentile': 90}}.",
     )
-    shadow_share: float = Field(
-        1.0,
-        ge=0.0,
-        le=1.0,
-        description="Share of submissions that every other method predicts as well, so that it has "
-        "a live score; 0 turns this off.",
-    )
     shadow_max_per_second: float = Field(
         100.0,
         ge=0.0,
         le=1e6,
-        description="Most such submissions in a second on average; a burst may have ten times as "
-        "many.",
+        description="Submissions in a second, on average, that every other method predicts as "
+        "well, so that it has a live score; a burst may have ten times as many. 0: none.",
     )
     shadow_methods: list[str] = Field(
         [],
@@ -238,12 +231,6 @@ class Settings(BaseSettings):
     )
     snapshot_max_jobs: int = Field(
         100_000, ge=1, description="Most running and waiting jobs of one snapshot."
-    )
-    snapshot_forecast_seconds: float = Field(
-        60.0,
-        gt=0,
-        le=600,
-        description="Seconds after which the forecast of a snapshot is given up.",
     )
     snapshot_max_age_seconds: float = Field(
         300.0,

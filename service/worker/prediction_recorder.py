@@ -18,9 +18,6 @@ DELAY_SECONDS = 0.01
 RECORDS_PER_TURN = 4
 """Predictions recorded in a turn of the event loop, so that requests pass in between."""
 
-ANY_RATE = 1e6
-"""A rate per second above any real one."""
-
 BURST_SECONDS = 10.0
 """Seconds of the rate that may have shadow predictions at once."""
 
@@ -43,7 +40,7 @@ class AnsweredPrediction(Struct, frozen=True, kw_only=True):
 class PredictionRecorder:
     """Records answered predictions, some milliseconds after the answer.
 
-    For a share of the submissions all other methods make shadow predictions: their estimates, and
+    For submissions up to a rate all other methods make shadow predictions: their estimates, and
     their intervals of the same coverage, are recorded beside the answer and scored with it when the
     job ends. Methods must not observe a completion between an answer and its record, or their
     estimates could not be compared: ``flush`` is called before an observation and before a
@@ -51,8 +48,7 @@ class PredictionRecorder:
 
     Args:
         record: takes a prediction to be stored and returns at once.
-        share: share of submissions, evenly spaced, with shadow predictions.
-        rate: largest number of these submissions per second.
+        rate: largest number of submissions per second with shadow predictions.
         methods: methods that make shadow predictions; all if empty.
         clock: Unix seconds.
 
@@ -64,17 +60,14 @@ class PredictionRecorder:
         self,
         *,
         record: Callable[[RecordedPrediction], None],
-        share: float,
-        rate: float = ANY_RATE,
+        rate: float,
         methods: Collection[str] = (),
         clock: Callable[[], float],
     ) -> None:
         self._loop: asyncio.AbstractEventLoop
         self._record = record
-        self._share = share
         self._clock = clock
         self._methods = methods
-        self._due = 0.0
         self._rate = rate
         self._allowed = self._rate * BURST_SECONDS
         self._counted_at = 0.0
@@ -140,11 +133,7 @@ class PredictionRecorder:
         )
 
     def _shadows(self, answered: AnsweredPrediction) -> dict[str, Prediction]:
-        """Return the predictions of the other methods, if it is this submission's turn."""
-        self._due += self._share
-        if self._due < 1.0:
-            return {}
-        self._due -= 1.0
+        """Return the predictions of the other methods, unless these are asked too often."""
         if not self._is_allowed():
             return {}
         question = Question(coverage=answered.question.coverage)

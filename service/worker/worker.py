@@ -52,6 +52,9 @@ its use."""
 DAMAGED_SECONDS = 60.0
 """Seconds after which a damaged history is read again; an administrator has to restore it."""
 
+LIVE_SECONDS = 60.0
+"""Seconds after which the forecast of a live queue is given up, with its process."""
+
 LISTED = 20
 """Largest number of clusters in a log record."""
 
@@ -116,7 +119,6 @@ class Worker:
         )
         self.recorder = PredictionRecorder(
             record=self.writer.record,
-            share=settings.shadow_share,
             rate=settings.shadow_max_per_second,
             methods=settings.shadow_methods,
             clock=clock,
@@ -130,7 +132,7 @@ class Worker:
         )
         self.forecasts = ForecastProcesses(
             awaited=ForecastProcess(settings.forecast_seconds),
-            queues=ForecastProcess(settings.snapshot_forecast_seconds),
+            queues=ForecastProcess(LIVE_SECONDS),
         )
         self.queues = QueueKeeper(
             store=self.store,

@@ -79,9 +79,9 @@ def test_a_prediction_is_scored_when_its_job_ends(service):
     ) == pytest.approx(300.0)
 
 
-@pytest.mark.parametrize(("share", "asked"), [(1.0, 4), (0.5, 2), (0.25, 1), (0.0, 0)])
-def test_the_share_of_submissions_asked_in_shadow_is_a_setting(serve, sqlite_url, share, asked):
-    service = serve(sqlite_url, shadow_share=share)
+@pytest.mark.parametrize(("rate", "asked"), [(100.0, 4), (0.2, 2), (0.0, 0)])
+def test_the_rate_of_submissions_asked_in_shadow_is_a_setting(serve, sqlite_url, rate, asked):
+    service = serve(sqlite_url, shadow_max_per_second=rate)
     for place in range(4):
         service.predict(user="ada", job_id=place, submit_time=NOW - 1000)
     service.complete(*(run_of(place) for place in range(4)))

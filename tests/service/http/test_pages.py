@@ -349,7 +349,7 @@ def test_methods_are_said_to_have_the_same_jobs_only_if_they_have(service, asked
     told = re.sub(r"<[^>]+>", " ", page)
     assert "max-usage" in told, told
     assert ("The methods, on the same jobs" in page) is are_same
-    assert ("shadow_share" in page) is not are_same
+    assert ("shadow_methods" in page) is not are_same
 
 
 KNOWN = "Likely 8 min, range 6 min to 15 min (90%). Planned"

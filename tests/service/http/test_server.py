@@ -22,7 +22,7 @@ def test_settings_reach_other_processes_by_the_environment(monkeypatch, tmp_path
         unix_socket=tmp_path / "socket",
         allow_unauthenticated=True,
         predictors={"percentile": {"percentile": 90, "key": "user"}},
-        shadow_share=0.25,
+        shadow_max_per_second=0.25,
     )
     for name in [name for name in os.environ if name.startswith("WALLTIMED_")]:
         monkeypatch.delenv(name)

@@ -324,7 +324,8 @@ def test_a_queue_may_have_so_many_jobs_and_no_more(serve, sqlite_url):
 
 @pytest.mark.usefixtures("real_process")
 def test_a_forecast_that_takes_too_long_leaves_the_queue_without_one(serve, sqlite_url):
-    service = serve(sqlite_url, snapshot_forecast_seconds=0.001)
+    service = serve(sqlite_url)
+    service.worker.forecasts.queues.limit = 0.001
     put_in_vain(service, queue(waiting=[WIDE]))
     assert service.get(SNAPSHOT).json()["jobs"][0]["start_time"] is None
 

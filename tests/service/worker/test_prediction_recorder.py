@@ -49,7 +49,7 @@ def recorded(recorder, found, predictions):
 
 def test_beyond_a_rate_nobody_else_is_asked_until_time_has_passed():
     found, loop = [], Clock()
-    recorder = PredictionRecorder(record=found.append, share=1.0, rate=0.5, clock=lambda: 0.0)
+    recorder = PredictionRecorder(record=found.append, rate=0.5, clock=lambda: 0.0)
     recorder.start(loop)
     asked = recorded(recorder, found, 7)
     assert [len(methods) > 1 for methods in asked] == [True] * 5 + [False] * 2
@@ -60,7 +60,7 @@ def test_beyond_a_rate_nobody_else_is_asked_until_time_has_passed():
 def test_in_shadow_only_the_methods_of_the_setting_are_asked_and_auto_is_whom_it_names():
     found = []
     recorder = PredictionRecorder(
-        record=found.append, share=1.0, methods=["attention", "knn"], clock=lambda: 0.0
+        record=found.append, rate=1.0, methods=["attention", "knn"], clock=lambda: 0.0
     )
     recorder.start(Clock())
     assert recorded(recorder, found, 1) == [{"least-cost", "attention", "knn", "auto"}]
@@ -72,7 +72,7 @@ def test_predictions_never_gather_faster_than_they_are_recorded():
 
     async def still_waiting():
         recorded = []
-        recorder = PredictionRecorder(record=recorded.append, share=0.0, clock=lambda: 0.0)
+        recorder = PredictionRecorder(record=recorded.append, rate=0.0, clock=lambda: 0.0)
         recorder.start(asyncio.get_running_loop())
         made = turns = 0
         while turns < 1000:
