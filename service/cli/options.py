@@ -155,23 +155,20 @@ def check_parameters(settings: "Settings") -> None:
     tuning_plan(settings)
 
 
-def tuning_plan(settings: "Settings", **changes: Any) -> "TuningPlan":
-    """Return the plan of tuning in the settings, changed by options that are not None.
+def tuning_plan(settings: "Settings") -> "TuningPlan":
+    """Return the plan of tuning in the settings.
 
     Raises:
         CommandError: the message names the part that is unknown or out of range.
     """
-    from msgspec.structs import replace
-
     from predictors.tuning.plan import TuningPlan
 
     for name in settings.tuning_plan:
         if name not in TuningPlan.__struct_fields__:
             sentence = unknown("part of a plan", name, TuningPlan.__struct_fields__)
             raise CommandError(f"Setting tuning_plan: {sentence}", ExitCode.USAGE)
-    values = {name: value for name, value in changes.items() if value is not None}
     try:
-        return replace(TuningPlan(**settings.tuning_plan), **values)
+        return TuningPlan(**settings.tuning_plan)
     except (TypeError, ValueError) as error:
         raise CommandError(f"The plan of tuning is refused: {error}", ExitCode.USAGE) from error
 

@@ -7,7 +7,6 @@ import typer
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.options import DatabaseUrl, load_settings, ready, tuning_plan
-from simulator.cli import options as values
 from simulator.cli.console import CommandError, out, print_json, progress_bar
 from simulator.cli.options import AsJson, ConfigFile
 
@@ -23,14 +22,6 @@ if TYPE_CHECKING:
 def tune(
     *,
     cluster: Annotated[str, typer.Option(help="Cluster to tune.")] = DEFAULT_CLUSTER,
-    penalty: Annotated[
-        float | None, typer.Option(help="Price of underestimating: MAE * (1 + penalty * share).")
-    ] = None,
-    search: Annotated[
-        str | None,
-        typer.Option(help="genetic or exhaustive.", autocompletion=values.one_of(values.SEARCHES)),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the genetic search.")] = None,
     due: Annotated[
         bool,
         typer.Option(
@@ -47,16 +38,16 @@ def tune(
     underestimation rate, and the method that auto answers with. It does not see the newest jobs
     meanwhile. What beats what is in force on the newest jobs by more than noise is used by every
     running service within seconds; what loses there later is dropped. A history has one round at a
-    time, whichever process runs it. The setting `tuning_plan` has further parts of the plan.
+    time, whichever process runs it. Its plan is the setting `tuning_plan`.
 
     For example:
 
         walltimed tune
-        walltimed tune --penalty 4 --search genetic --json
+        walltimed tune --cluster hill --json
         walltimed tune --due -d postgresql+psycopg://walltimed@db/walltimed
     """
     settings = load_settings(database_url=database_url, config=file)
-    plan = tuning_plan(settings, penalty=penalty, search=search, seed=seed)
+    plan = tuning_plan(settings)
     with ready(settings) as store:
         if due:
             show(run_due(store, settings, plan), as_json=as_json)

@@ -28,7 +28,6 @@ ADJUSTMENTS = ("regular", "selective", "order", "order-and-time-min")
 OVERRUNS = ("kill", "keep", "swap")
 ESTIMATES = ("exact", "requested", "service", *(name for name in METHODS if name != "requested"))
 FORMATS = ("swf", "sacct", "pbs")
-SEARCHES = ("genetic", "exhaustive")
 SCOPES = ("predict", "ingest", "read", "self", "admin")
 
 Completer = Callable[[str], list[str]]

@@ -7,7 +7,6 @@ import pytest
 from running_service import WALLTIMED
 
 from predictors.registry import METHODS
-from predictors.tuning.knn_tunable import SEARCHES
 from service.auth import Scope
 from service.cli.formats import FORMATS
 from simulator.cli import options as values
@@ -53,7 +52,6 @@ def offered(line: str) -> set[str]:
         (values.ADJUSTMENTS, {**PROFILES, **HAND_OVERS}),
         (values.OVERRUNS, OVERRUNS),
         (values.FORMATS, FORMATS),
-        (values.SEARCHES, SEARCHES),
         (values.SCOPES, [scope.value for scope in Scope]),
     ],
 )
