@@ -69,14 +69,6 @@ def slurm_updater(
             min=0.01, max=100.0, help="Percent of slurmctld's time that updates may take."
         ),
     ] = 5.0,
-    predict_again_after: Annotated[
-        float,
-        typer.Option(
-            min=60.0,
-            max=LONGEST,
-            help="Seconds of waiting until a job is predicted again; then twice, …",
-        ),
-    ] = 3600.0,
     timeout: Annotated[
         float,
         typer.Option(
@@ -144,7 +136,6 @@ def slurm_updater(
         partitions=allow_list(partition),
         interval=interval,
         share=slurmctld_share / 100,
-        again_after=predict_again_after,
     )
     settings = UpdaterSettings(
         options=options,

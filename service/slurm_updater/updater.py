@@ -35,6 +35,8 @@ from service.slurm_updater.updates import JobUpdates, UpdatePace
 OPT_OUT = "walltimed=off"
 """Jobs with this in their comment are left alone."""
 
+AGAIN_AFTER = 3600.0
+"""Seconds of waiting after which a job is predicted again, where that matters; then twice, …"""
 
 USUAL_SITE_FACTOR = 10_000
 
@@ -50,8 +52,6 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
         users, accounts, partitions: names whose jobs are updated; None means all.
         interval: seconds from round to round.
         share: largest share of slurmctld's time for updates, which all end within the interval.
-        again_after: seconds of waiting after which a job is predicted again, where that matters;
-            then after twice as many, and so on.
     """
 
     cluster: str | None = None
@@ -64,7 +64,6 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
     partitions: frozenset[str] | None = None
     interval: float = 60.0
     share: float = 0.05
-    again_after: float = 3600.0
 
     def concern(self, job: QueuedJob) -> bool:
         """Return whether the site's options allow the job and its user has not opted out."""
@@ -241,7 +240,7 @@ class Updater:
         noted = None if job.job_id in self._past else noted_estimate(job, rules)
         if noted is not None:
             submitted = job.submission.submit_time
-            due_again = submitted + self._options.again_after
+            due_again = submitted + AGAIN_AFTER
             self._past[job.job_id] = _PastEstimate(noted, submitted, due_again)
 
     def _is_due(self, job: QueuedJob, rules: UpdateRules, now: float) -> bool:
@@ -258,7 +257,7 @@ class Updater:
         """
         past = self._past.get(job_id)
         first = past.first_asked if past else now
-        pause = max(self._options.again_after, now - first)
+        pause = max(AGAIN_AFTER, now - first)
         self._past[job_id] = _PastEstimate(estimate, first, now + pause)
 
     def _plan(

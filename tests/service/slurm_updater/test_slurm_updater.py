@@ -337,8 +337,8 @@ def test_another_updater_knows_what_is_its_own(slurm, updater):
     slurm.becomes("25.05.4")
     updater(mode=Mode.SOFT).round()
     slurm.apply()
-    slurm.change(NAMED, time_limit=20)
-    updater(mode=Mode.SOFT, again_after=0.0).round()
+    slurm.change(NAMED, time_limit=20, submit_time=NOW - 3600)
+    updater(mode=Mode.SOFT).round()
     assert dict(slurm.apply())["4"]["TimeMin"] == "2"
 
 
@@ -351,23 +351,29 @@ TAKEN_BACK = {"TimeMin": "0", "AdminComment": "wtp=filter-1"}
 
 
 @pytest.mark.parametrize(
-    ("version", "options", "update"),
+    ("version", "mode", "update"),
     [
-        ("25.05.4", {"mode": Mode.SOFT}, SOFTLY),
-        ("25.05.4", {"mode": Mode.SOFT, "again_after": 1e9}, None),  # it has just been predicted
-        ("25.05.4", {}, None),
-        ("25.05.4", {"mode": Mode.OFF}, None),
-        ("22.05.8", {}, TAKEN_BACK),  # which would lower limits
+        ("25.05.4", Mode.SOFT, SOFTLY),
+        ("25.05.4", Mode.OBSERVE, None),
+        ("25.05.4", Mode.OFF, None),
+        ("22.05.8", Mode.OBSERVE, TAKEN_BACK),  # which would lower limits
     ],
 )
 def test_what_the_filter_set_is_kept_right_or_left_or_taken_back(
-    slurm, updater, version, options, update
+    slurm, updater, version, mode, update
 ):
     slurm.becomes(version, soft=version != "22.05.8")
     slurm.change(NAMED, **FILTERED, submit_time=NOW - 3600)
-    updater(**options).round()
+    updater(mode=mode).round()
     assert dict(slurm.apply()).get("4") == update
     assert slurm.job(NAMED)["time_minimum"] == int((update or {}).get("TimeMin", 30))
+
+
+def test_what_the_filter_has_just_predicted_is_left(slurm, updater):
+    slurm.becomes("25.05.4")
+    slurm.change(NAMED, **FILTERED, submit_time=NOW - 60)
+    updater(mode=Mode.SOFT).round()
+    assert "4" not in dict(slurm.apply())
 
 
 @pytest.mark.parametrize(("floor", "time_min"), [(60, "9"), (1200, "20"), (100_000, None)])
