@@ -36,6 +36,6 @@ class Reporting:
 def test_what_better_requests_would_spare_is_that_of_all_users():
     sources = SimpleNamespace(reports=Reporting(3000), cache=AnswerCache())
     frame = Frame(Visitor(EVERYBODY), "/users", "hill", ("hill",), "http://localhost")
-    view = users_page.view(sources, frame, PageQuery(), ([], False))
+    view = users_page.view(sources, frame, PageQuery(), [])
     assert "would have asked for 3,000 hours less" in view["sentence"]
     assert len(view["gaining"]) == 25
