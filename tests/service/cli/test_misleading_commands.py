@@ -195,12 +195,6 @@ def test_config_fits_eighty_columns_with_its_meanings(walltimed):
     assert max(map(len, meanings)) <= 80
 
 
-def test_of_several_documents_the_one_that_is_none_is_named(refused, tmp_path):
-    (tmp_path / "good.json").write_text('{"jobs": []}')
-    (tmp_path / "cut.json").write_text('{"jobs": [')
-    assert "cut.json: " in refused("import", "good.json", "cut.json")
-
-
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 257])
 @pytest.mark.parametrize("command", [("import", "LOG"), ("reconcile",)])
 def test_a_cluster_that_nobody_could_ask_about_is_refused(refused, log, command, name):
