@@ -79,7 +79,7 @@ def test_a_prediction_is_scored_when_its_job_ends(service):
     ) == pytest.approx(300.0)
 
 
-@pytest.mark.parametrize(("rate", "asked"), [(100.0, 4), (0.2, 2), (0.0, 0)])
+@pytest.mark.parametrize(("rate", "asked"), [(100.0, 4), (0.1, 1), (0.0, 0)])
 def test_the_rate_of_submissions_asked_in_shadow_is_a_setting(serve, sqlite_url, rate, asked):
     service = serve(sqlite_url, shadow_max_per_second=rate)
     for place in range(4):
