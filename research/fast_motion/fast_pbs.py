@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fast_clock import FastClock, compile_into, open_reports, read_reports
 from fast_cluster import START, ClusterError
+from guard import Guard
 from played_pbs import PlayedServer
 
 sys.path.append(str(Path(__file__).parents[2] / "tests/support"))
@@ -87,6 +88,7 @@ class FastPbs(PrivatePbs):
         super().__init__(MEMORY)
         self._played = played
         self.clock = FastClock(self.directory / "clock", START)
+        self._guard = Guard(self.clock.file)
         self.records = PbsRecords(self.home / "server_priv/accounting")
         self._pipe = open_reports(self.clock)
 
@@ -150,3 +152,4 @@ class FastPbs(PrivatePbs):
     def __exit__(self, *exception: object) -> None:
         os.close(self._pipe)
         super().__exit__(*exception)
+        self._guard.close()

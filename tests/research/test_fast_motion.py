@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import guard
 import numpy as np
+import private_machine
 import pytest
 from fast_clock import AHEAD, CRAWL, FastClock, compile_into
 from fast_cluster import SlurmRecords
@@ -19,6 +20,7 @@ from guard import Guard
 from patience import eventually
 from played_conf import SiteConfError, plain_conf, read_conf
 from player import Player, PlayJob, Speeds, TooFastError, Watch
+from private_machine import reason_to_skip
 from recorded_plays import (
     Likeness,
     RecordedPlay,
@@ -227,6 +229,34 @@ def test_what_is_left_of_a_play_ends_before_the_player_goes_on(tmp_path):
         assert not directory.exists()
     daemon.wait()
     daemon.stdout.close()
+
+
+PLAYER_OF_PBS = """
+import sys, time
+from pathlib import Path
+from guard import Guard
+from private_machine import PrivateMachine
+machine = PrivateMachine(parent=Path(sys.argv[1]))
+guard = Guard(machine.directory / "clock")
+with machine:
+    print(machine.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(reason_to_skip() is not None, reason=str(reason_to_skip()))
+def test_the_machine_of_a_pbs_ends_with_a_player_that_is_killed(tmp_path):
+    paths = os.pathsep.join(map(str, (FAST_MOTION, Path(private_machine.__file__).parent)))
+    player = subprocess.Popen(
+        [sys.executable, "-c", PLAYER_OF_PBS, tmp_path], text=True, stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": paths}, start_new_session=True,
+    )  # fmt: skip
+    machine = int(player.stdout.readline())
+    assert is_running(machine)
+    player.send_signal(signal.SIGKILL)
+    eventually(lambda: not is_running(machine) and not list(tmp_path.iterdir()))
+    player.wait()
+    player.stdout.close()
 
 
 SITE = """\
