@@ -31,8 +31,8 @@ _KEPT = re.compile(
 _NODE = ("CPUs", "Boards", "SocketsPerBoard", "Sockets", "CoresPerSocket", "ThreadsPerCore")
 
 _PARTITION = (
-    "Nodes", "Default", "PriorityTier", "PriorityJobFactor", "OverSubscribe", "OverTimeLimit",
-    "LLN", "MaxCPUsPerNode",
+    "Nodes", "Default", "PriorityTier", "PriorityJobFactor", "OverSubscribe", "Exclusive",
+    "OverTimeLimit", "LLN", "MaxCPUsPerNode",
 )  # fmt: skip
 
 COMMON = """\

@@ -149,6 +149,9 @@ def _is_down(node: Words) -> bool:
 
 
 _USUAL_WORDS = {
+    "Exclusive": ("NO", "NODE"),
+    "ExclusiveTopo": ("NO",),
+    "ExclusiveUser": ("NO",),
     "LLN": ("NO",),
     "MaxCPUsPerNode": ("UNLIMITED",),
     "MaxNodes": ("UNLIMITED",),
@@ -176,7 +179,8 @@ def _partition(words: Words, places: Mapping[str, int]) -> SlurmPartition:
     return SlurmPartition(
         name=words["PartitionName"],
         ranges=tuple(ranges_of(members)),
-        exclusive=words.get("OverSubscribe", "NO") == "EXCLUSIVE",
+        exclusive=words.get("OverSubscribe") == "EXCLUSIVE"
+        or words.get("Exclusive") in {"NODE", "TOPO"},  # since Slurm 26.05
         tier=int(words.get("PriorityTier", 1)),
         job_factor=int(words.get("PriorityJobFactor", 1)),
         is_default=words.get("Default", "NO") == "YES",

@@ -110,6 +110,15 @@ def test_what_is_not_modelled_is_listed(directory):
     assert "OverSubscribe=FORCE:4 of batch" in read_configuration(directory).unmodelled
 
 
+def test_slurm_26_05_calls_partitions_of_whole_nodes_otherwise(directory):
+    text = PARTITIONS.replace("RootOnly=NO ReqResv=NO OverSubscribe=EXCLUSIVE", "Exclusive=NODE")
+    text = text.replace("OverSubscribe=NO", "Exclusive=USER OverSubscribe=NO")
+    (directory / "partitions.txt").write_text(text)
+    rules = read_configuration(directory)
+    assert [each.exclusive for each in rules.cluster.partitions] == [False, True]
+    assert rules.unmodelled[-1] == "Exclusive=USER of batch"
+
+
 def test_gpus_of_nodes_are_counted_whatever_their_type(directory):
     assert read_configuration(directory).cluster.gpus == ()
     more = node("g1", 8, gres="gpu:a100:2(S:0-1),gpu:v100:3") + node("g2", 8, gres="nvme:1,gpu:4")
