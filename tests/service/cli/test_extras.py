@@ -50,10 +50,8 @@ def test_every_package_of_an_extra_is_known_to_the_errors():
         name: extra
         for extra, requirements in optional.items()
         for name in (each.partition(">")[0] for each in requirements)
-        if extra != "all"
     }
     assert brought == EXTRAS
-    assert optional["all"] == [f"walltimed[{','.join(each for each in optional if each != 'all')}]"]
 
 
 def test_no_extra_is_needed_by_what_serving_installs():
