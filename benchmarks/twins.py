@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,14 @@ from matplotlib import pyplot as plt
 
 sys.path.append(str(Path(__file__).parents[1] / "research" / "fast_motion"))
 
-from recorded_plays import Likeness, RecordedPlay, read_play, starts_under, twin_starts
+from recorded_plays import (
+    Likeness,
+    RecordedPlay,
+    read_play,
+    rules_of,
+    starts_under,
+    twin_starts,
+)
 from slurm_play import comparisons
 
 from simulator.engine.slurm.slurm_loop import run
@@ -32,6 +40,11 @@ from simulator.scheduling.workload import prepare
 from simulator.traces.swf import read_swf
 
 PLAYS = ("k113", "k113b", "k113auto")
+
+FEATURES = ("reservations", "gpus")
+
+ZERO = 1_800_000_120
+"""Unix seconds of second 0 of the play with reservations."""
 
 PLAIN = ("easy", "conservative")
 
@@ -79,6 +92,19 @@ def print_likeness() -> None:
         print(f"{notes.parent.name}, Slurm {json.loads(notes.read_text())['first']['slurm']}")
         for name, likeness in comparisons(notes.parent):
             print(likeness.row(f"  {name}"))
+
+
+def print_features() -> None:
+    """Print a line for each play with reservations or GPUs, with and without them in the twin."""
+    for name in FEATURES:
+        play = recorded(f"{name}/play")
+        rules = rules_of(DATA / name / "site", cycle_time=0.2)
+        assert isinstance(rules, SlurmRules)  # noqa: S101 - the plays are of Slurm
+        assert rules.cluster is not None  # noqa: S101 - a site has one
+        plain = replace(rules, cluster=replace(rules.cluster, reservations=(), gpus=()))
+        for label, each in ((f"{name}, twin", rules), ("  without them", plain)):
+            starts = twin_starts(play, each, rules.cluster.cpus, ZERO)
+            print(Likeness.of(play, starts, INTERVAL).row(label))
 
 
 def seconds_of_cycle(nodes: int, waiting: int) -> float:
@@ -156,6 +182,7 @@ def main() -> None:
     options = parser.parse_args()
     warm_up(Semantics(policy="slurm"))
     print_likeness()
+    print_features()
     print_costs()
     if options.trace:
         print_whole_log(options.trace)

@@ -36,6 +36,8 @@ class RecordedPlay(NamedTuple):
 
     Attributes:
         length: predicted lengths by which site factors or a formula order the queue; 0: none.
+        gpu_nodes: number of nodes of each job; None in plays without GPUs.
+        gpus: GPUs on each of these nodes, likewise.
     """
 
     submit: Integers
@@ -49,6 +51,8 @@ class RecordedPlay(NamedTuple):
     partition: Sequence[str]
     nodes: Sequence[str]
     state: Sequence[str]
+    gpu_nodes: Integers | None = None
+    gpus: Integers | None = None
 
     @property
     def wait(self) -> Integers:
@@ -77,6 +81,7 @@ def read_play(file: Path) -> RecordedPlay:
         [row.get("partition") or "all" for row in rows],
         [row["nodes"] for row in rows],
         [row.get("state", "") for row in rows],
+        *(numbers(name) for name in ("gpu_nodes", "gpus") if name in rows[0]),
     )
 
 
@@ -88,8 +93,14 @@ def write_play(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def workload_of(play: RecordedPlay, processors: int) -> Workload:
-    """Return the jobs of a play as they were submitted and as long as they ran."""
+def workload_of(play: RecordedPlay, processors: int, zero: int = 0) -> Workload:
+    """Return the jobs of a play as they were submitted and as long as they ran.
+
+    Args:
+        play: the play.
+        processors: size of the machine.
+        zero: Unix seconds of the play's second 0, if it has reservations.
+    """
     count = len(play.submit)
     names = sorted(set(play.partition))
     unknown = np.full(count, -1, np.int64)
@@ -103,7 +114,8 @@ def workload_of(play: RecordedPlay, processors: int) -> Workload:
         "queue": np.array([names.index(name) for name in play.partition], np.int64),
     }
     queues = "\n".join(f"{number} {name}" for number, name in enumerate(names))
-    log = Trace(**columns, header={"MaxProcs": str(processors), "Queue": queues})
+    header = {"MaxProcs": str(processors), "Queue": queues, "UnixStartTime": str(zero)}
+    log = Trace(**columns, header=header, nodes=play.gpu_nodes, gpus=play.gpus)
     workload = prepare(log, overrun="keep")
     # The main scheduler looks at whole minutes of the play.
     return replace(workload, submit=workload.submit + workload.origin, origin=0)
@@ -116,8 +128,10 @@ def estimates_of(play: RecordedPlay) -> Estimates:
     return Estimates("recorded", known=lambda _: values)
 
 
-def twin_starts(play: RecordedPlay, rules: SlurmRules | PbsRules, processors: int) -> Integers:
-    """Return the starts of the twin."""
+def twin_starts(
+    play: RecordedPlay, rules: SlurmRules | PbsRules, processors: int, zero: int = 0
+) -> Integers:
+    """Return the starts of the twin; the arguments are those of ``workload_of``."""
     if isinstance(rules, PbsRules):
         profile = "order" if play.length.any() else "regular"
         semantics = Semantics.adjusted(profile, policy="pbs", pbs=rules)
@@ -127,7 +141,7 @@ def twin_starts(play: RecordedPlay, rules: SlurmRules | PbsRules, processors: in
         semantics = Semantics.adjusted("order", policy="slurm", slurm=rules)
     else:
         semantics = Semantics.adjusted("regular", policy="slurm", slurm=rules)
-    return simulate(workload_of(play, processors), semantics, estimates_of(play)).start
+    return simulate(workload_of(play, processors, zero), semantics, estimates_of(play)).start
 
 
 def starts_under(policy: str, play: RecordedPlay, processors: int) -> Integers:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,24 @@ def test_starts_under_other_configurations_are_those_of_the_real_slurm(name, whi
     assert found.median <= 15
     assert found.correlation >= 0.999
     assert found.other_wait == pytest.approx(found.wait, rel=0.03)
+
+
+ZERO = 1_800_000_120
+"""Unix seconds of second 0 of the play with reservations."""
+
+
+@pytest.mark.parametrize(("name", "least"), [("reservations", 0.9), ("gpus", 0.8)])
+def test_starts_beside_reservations_and_of_jobs_with_gpus_are_those_of_the_real_slurm(name, least):
+    play = read_play(PLAYS / name / "play.csv")
+    rules = rules_of(PLAYS / name / "site", cycle_time=0.2)
+    found = Likeness.of(play, twin_starts(play, rules, rules.cluster.cpus, ZERO), CYCLE)
+    assert found.within_interval >= least
+    assert found.within_300 >= 0.98
+    assert found.correlation >= 0.998
+    assert found.other_wait == pytest.approx(found.wait, rel=0.02)
+    other = replace(rules, cluster=replace(rules.cluster, reservations=(), gpus=()))
+    without = Likeness.of(play, twin_starts(play, other, other.cluster.cpus, ZERO), CYCLE)
+    assert without.within_300 <= 0.35
 
 
 def nodes_of(text):
