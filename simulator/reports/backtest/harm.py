@@ -84,7 +84,7 @@ def harm_of(
     longest = [float(np.mean([play.longest_wait for play in each])) for each in (today, predicted)]
     fewest = FEWEST_JOBS_SHARE * today[0].jobs
     classes = [
-        f"jobs of {_class_name(kind.kind, each.name)}"
+        _class_name(kind.kind, each.name)
         for kind in changes
         if kind.kind in CLASSES
         for each in kind.changes
@@ -99,9 +99,9 @@ def harm_of(
 
 
 def _class_name(kind: str, name: str) -> str:
-    if kind == "job sizes":
-        return f"{name} processors"
-    return f"requests of {name}" if kind == "requests" else name
+    if kind == "requests":
+        return f"jobs that ask for {name}"
+    return f"jobs of {name} processors" if kind == "job sizes" else f"jobs of {name}"
 
 
 def waits_longer(group: GroupChange) -> bool:

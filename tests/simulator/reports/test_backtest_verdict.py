@@ -29,7 +29,7 @@ from simulator.reports.backtest.site import (
     without_unused,
 )
 from simulator.reports.backtest.special_logs import few_jobs, no_queue, one_user, right_requests
-from simulator.reports.backtest.winners import changes_of
+from simulator.reports.backtest.winners import GroupChange, GroupChanges, changes_of
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.partitions import Partition
 from simulator.traces.synth import SyntheticLog, synthesise
@@ -166,6 +166,16 @@ def test_classes_that_wait_a_tenth_longer_are_harm():
     assert harm.classes == ["jobs of 2 to 4 processors"]
     assert harm.reasons == ["jobs of 2 to 4 processors would wait longer by more than a tenth"]
     assert harm.longer_share == {"job sizes": 0.5}
+
+
+def test_a_class_of_lengths_is_named_by_what_its_jobs_ask_for():
+    lengths = GroupChange(
+        name="12 to 24 h", jobs=30, today=600.0, predicted=900.0,
+        saved=GainInterval(-300.0, -300.0, -300.0),
+    )  # fmt: skip
+    play = [play_of(1000.0)]
+    harm = harm_of(play, play, [GroupChanges("requests", [lengths])])
+    assert harm.classes == ["jobs that ask for 12 to 24 h"]
 
 
 def test_methods_beside_the_one_in_force_are_played_three_times():
