@@ -26,11 +26,24 @@ distributions = st.builds(
 )
 
 
+def test_runs_of_the_same_length_share_many_levels():
+    lowest, highest = of((600, 1), (600, 1), (600, 1)).levels(600)
+    whole = 3 + 2 * TAIL
+    assert lowest == pytest.approx((TAIL + 0.5) / whole)
+    assert highest == pytest.approx((TAIL + 2.5) / whole)
+
+
 def test_below_and_above_all_runs_the_logarithm_of_time_is_spread_evenly():
     lone = of((99, 1), request=9999)
     at_run = 0.5
     assert lone.quantile(at_run / 2) == pytest.approx(10 - 1)
     assert lone.quantile((1 + at_run) / 2) == pytest.approx(1000 - 1)
+
+
+def test_a_job_that_used_up_its_request_has_all_levels_from_there_on():
+    lowest, highest = of((600, 1), (3600, 1)).levels(5000)
+    assert lowest == pytest.approx((TAIL + 1.5) / (2 + 2 * TAIL))
+    assert highest == 1
 
 
 def test_the_price_moves_the_estimate_from_the_likely_to_the_safe():

@@ -165,7 +165,7 @@ KNOWN = {
     "queue": ("q", "r", None),
     "application": ("a_1", "a_2", "b", None),
     "requested_processors": (1, 4, 4096, 10**8, None),
-    "requested_memory": (1.0, 2.0, 99.0, None),
+    "requested_memory": (0.0, 1.0, 2.0, 99.0, None),
 }
 
 
