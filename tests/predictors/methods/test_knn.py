@@ -196,6 +196,13 @@ def test_the_nearest_jobs_of_the_user_are_averaged():
     assert answer.basis.reason == "history"
 
 
+def test_equally_near_jobs_count_newest_end_first_then_latest_observed():
+    completions = [ended(20.0, 1.0), ended(30.0, 2.0), ended(30.0, 4.0)]
+    completions.append(ended(10.0, 8.0))
+    assert told(completions, neighbours=1).predict(submission()).predicted_walltime == 4.0
+    assert told(completions, neighbours=2).predict(submission()).predicted_walltime == 3.0
+
+
 def test_state_stays_bounded_and_forgotten_users_leave_no_trace():
     knn = told((ended(float(i), 10.0, user=f"u{i}") for i in range(20_000)), history=10)
     recent = knn._recent
