@@ -49,16 +49,17 @@ _SWITCH = re.compile(
 
 
 def status_of(state: Any) -> Status:
-    """Return the status of a state, such as ``FAILED`` or ``CANCELLED by 2002``.
+    """Return the status of a state: a word, ``CANCELLED by 2002``, or a list of words.
 
     Raises:
         SkippedError: the run has not ended.
     """
-    words = state.split() if isinstance(state, str) else []
-    word = words[0].rstrip("+") if words else ""
-    if word in UNFINISHED:
+    words = state if isinstance(state, list) else [state]
+    texts = [word.split() for word in words if isinstance(word, str)]
+    states = [text[0].rstrip("+") for text in texts if text]
+    if any(word in UNFINISHED for word in states):
         raise SkippedError(Reason.NOT_ENDED)
-    return STATES.get(word, Status.UNKNOWN)
+    return next((STATES[word] for word in states if word in STATES), Status.UNKNOWN)
 
 
 def queue_of(partition: Any) -> str | None:

@@ -58,11 +58,14 @@ def swf(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
 
 
 def sacct(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
-    """Output of ``sacct --parsable2`` with column names."""
-    from service.adapters.slurm_runs import read_sacct
+    """Output of sacct: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
+    from service.adapters.sacct_text import read_sacct
+    from service.adapters.slurm_json import read_sacct_json
     from simulator.traces.files import read_bytes
 
     content = read_bytes(path).removeprefix(BOM_UTF8)
+    if content.lstrip().startswith(b"{"):
+        return of_records(read_sacct_json(content, cluster=cluster))
     rows = (f"{line}\n" for line in content.decode("utf-8", "replace").split("\n"))
     return of_records(read_sacct(rows, zone=zone, cluster=cluster))
 
@@ -130,7 +133,9 @@ BEGINNING = 1 << 16
 """Bytes of a file from which its format is seen."""
 
 _PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];")
-_SACCT = re.compile(r"(.*[|,;^\t\x1f])?job(id|idraw)([|,;^\t\x1f]|$)", re.IGNORECASE)
+_SACCT = re.compile(
+    r"\d[^|]*(\|[^|]*){25}|(.*[|,;^\t\x1f])?job(id|idraw)([|,;^\t\x1f]|$)", re.IGNORECASE
+)
 _SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){17}\s*$")
 
 
@@ -155,8 +160,8 @@ def format_of(path: str, format_: str | None) -> str:
     found = seen_format(read_beginning(path, BEGINNING))
     if found is None:
         raise CommandError(
-            f"{path} is no log that walltimed knows: neither SWF, nor what sacct prints with "
-            "--parsable2, nor an accounting log of PBS. If it is one of them, say "
+            f"{path} is no log that walltimed knows: neither SWF, nor what sacct prints "
+            "(--parsable2 or --json), nor an accounting log of PBS. If it is one of them, say "
             f"which: --format {' | '.join(FORMATS)}.",
             ExitCode.USAGE,
         )
@@ -165,6 +170,8 @@ def format_of(path: str, format_: str | None) -> str:
 
 def seen_format(beginning: bytes) -> str | None:
     """Return the format by the beginning of a file; an empty file is an SWF log without jobs."""
+    if beginning.lstrip().startswith(b"{"):
+        return "sacct"
     text = beginning.decode("utf-8-sig", "replace")
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or lines[0].lstrip().startswith(";"):

@@ -124,7 +124,7 @@ def fill(
 ) -> ReconcileCounts:
     """Store the runs of these rows, batch by durable batch."""
     from service.adapters.runs import SkippedError
-    from service.adapters.slurm_runs import read_sacct
+    from service.adapters.sacct_text import read_sacct
     from simulator.replay.trace_replay import slices
 
     runs: list[ReportedCompletion] = []

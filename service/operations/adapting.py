@@ -8,7 +8,7 @@ from io import BytesIO
 
 import structlog
 
-from service.adapters import pbs, slurm_runs
+from service.adapters import pbs, slurm_json
 from service.adapters.runs import Reason, SkippedError
 from service.contract.answers import RecordsAnswer
 from service.errors import TooManyClustersError
@@ -136,6 +136,6 @@ def _read_document(body: bytes | None, cluster: str | None) -> RecordResult:
     if body is None:
         return SkippedError(Reason.TOO_LARGE)
     try:
-        return slurm_runs.jobcomp_completion(body, cluster=cluster)
+        return slurm_json.jobcomp_completion(body, cluster=cluster)
     except SkippedError as skipped:
         return skipped

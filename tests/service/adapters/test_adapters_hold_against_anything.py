@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.adapters import pbs, slurm_runs
+from service.adapters import pbs, sacct_text, slurm_json
 from service.adapters.runs import SkippedError
 from service.store import ReportedCompletion
 
@@ -18,7 +18,9 @@ DOCUMENTS = [
     json.loads(line)["document"]
     for line in (DATA / "slurm" / "jobcomp.jsonl").read_text("utf-8").splitlines()
 ]
+JOBS = json.loads((DATA / "slurm" / "sacct_26.05.json").read_text())["jobs"]
 ROWS = (DATA / "slurm" / "sacct.txt").read_text("utf-8").splitlines(keepends=True)
+EXPORTED = (DATA / "slurm" / "xdmod.txt").read_text("utf-8").splitlines(keepends=True)
 RECORDS = (DATA / "pbs" / "accounting.txt").read_text().splitlines()
 
 numbers = (
@@ -85,7 +87,7 @@ def read(adapter, *args):
 def test_jobcomp_documents_with_strange_values(outcomes, document, data):
     changes = data.draw(st.dictionaries(st.sampled_from(sorted(document)), values, max_size=4))
     assert_whole(
-        read(slurm_runs.jobcomp_completion, json.dumps(document | changes).encode()), outcomes
+        read(slurm_json.jobcomp_completion, json.dumps(document | changes).encode()), outcomes
     )
 
 
@@ -93,12 +95,22 @@ def test_jobcomp_documents_with_strange_values(outcomes, document, data):
 def test_a_document_cut_anywhere_is_no_document(document, data):
     body = json.dumps(document).encode()
     cut = data.draw(st.integers(min_value=0, max_value=len(body) - 1))
-    assert isinstance(read(slurm_runs.jobcomp_completion, body[:cut]), SkippedError)
+    assert isinstance(read(slurm_json.jobcomp_completion, body[:cut]), SkippedError)
 
 
 @given(st.binary())
 def test_jobcomp_bodies_of_any_bytes(body):
-    assert isinstance(read(slurm_runs.jobcomp_completion, body), SkippedError)
+    assert isinstance(read(slurm_json.jobcomp_completion, body), SkippedError)
+
+
+@COUNTED
+@given(st.sampled_from(JOBS), st.data())
+def test_sacct_json_with_strange_values(outcomes, job, data):
+    changes = data.draw(st.dictionaries(st.sampled_from(sorted(job)), values, max_size=4))
+    time = data.draw(st.dictionaries(st.sampled_from(sorted(job["time"])), values, max_size=3))
+    body = json.dumps({"jobs": [job | {"time": job["time"] | time} | changes]})
+    for _, outcome in slurm_json.read_sacct_json(body.encode()):
+        assert_whole(outcome, outcomes)
 
 
 @COUNTED
@@ -107,14 +119,27 @@ def test_sacct_rows_with_strange_cells(outcomes, row, data):
     cells = row.rstrip("\n").split("\x1f")
     at = data.draw(st.integers(min_value=0, max_value=len(cells) - 1))
     cells[at] = str(data.draw(numbers | words))
-    for _, outcome in slurm_runs.read_sacct([ROWS[0], "\x1f".join(cells)]):
+    for _, outcome in sacct_text.read_sacct([ROWS[0], "\x1f".join(cells)]):
         assert_whole(outcome, outcomes)
 
 
 @COUNTED
-@given(st.lists(st.sampled_from(ROWS) | st.text(max_size=200), max_size=6))
-def test_sacct_files_of_any_lines(outcomes, lines):
-    for _, outcome in slurm_runs.read_sacct(ROWS[:1] + lines):
+@given(st.sampled_from(EXPORTED), st.data())
+def test_exports_for_xdmod_with_strange_cells(outcomes, row, data):
+    cells = row.rstrip("\n").split("|")
+    at = data.draw(st.integers(min_value=1, max_value=len(cells) - 1))
+    cells[at] = str(data.draw(numbers | words)).replace("|", "")
+    for _, outcome in sacct_text.read_sacct(["|".join(cells)]):
+        assert_whole(outcome, outcomes)
+
+
+@COUNTED
+@given(
+    st.sampled_from([ROWS[0], EXPORTED[0]]),
+    st.lists(st.sampled_from(ROWS + EXPORTED) | st.text(max_size=200), max_size=6),
+)
+def test_sacct_files_of_any_lines(outcomes, first, lines):
+    for _, outcome in sacct_text.read_sacct([first, *lines]):
         assert_whole(outcome, outcomes)
 
 

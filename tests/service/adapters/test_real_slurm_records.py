@@ -9,7 +9,8 @@ import pytest
 
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError
-from service.adapters.slurm_runs import jobcomp_completion, read_sacct
+from service.adapters.sacct_text import read_sacct
+from service.adapters.slurm_json import jobcomp_completion, read_sacct_json
 
 SAMPLES = Path(__file__).parents[4] / "shared" / "samples" / "slurm"
 VERSIONS = ["22.05", "24.11", "26.05"]
@@ -48,6 +49,12 @@ def rows(version, name="sacct_parsable2.txt", zone=LOCAL):
         return [found for _, found in read_sacct(file, zone=zone)]
 
 
+def jobs_of(version):
+    """The jobs of the version's sacct --json."""
+    body = (SAMPLES / version / "sacct_json.json").read_bytes()
+    return [found for _, found in read_sacct_json(body)]
+
+
 def reports(outcomes):
     return [found for found in outcomes if not isinstance(found, SkippedError)]
 
@@ -67,7 +74,7 @@ def row_of(version, name):
 SAFE = "sacct_parsable2_us_epoch.txt"
 
 
-def test_documents_and_rows_tell_the_same_runs(version):
+def test_documents_rows_and_json_tell_the_same_runs(version):
     outcomes = [told_by(body) for body in documents(version)]
     assert len(outcomes) == 22
     assert reasons(outcomes) == ["NEVER_RAN", "NO_LIMIT"]
@@ -78,7 +85,14 @@ def test_documents_and_rows_tell_the_same_runs(version):
             for run in runs(outcomes)
         }
 
-    assert facts(outcomes) == facts(rows(version, SAFE, UTC))
+    assert facts(outcomes) == facts(rows(version, SAFE, UTC)) == facts(jobs_of(version))
+
+
+@pytest.mark.parametrize("version", ["24.11", "26.05"])
+def test_json_tells_all_that_safe_rows_do(version):
+    # JSON of 22.05 has no command line, so `extended` has its final limit there.
+    safe = reports(rows(version, SAFE, UTC))
+    assert sorted(reports(jobs_of(version)), key=repr) == sorted(safe, key=repr)
 
 
 def test_rows_with_bars_and_local_times_tell_the_same_but_for_values_with_bars(version):

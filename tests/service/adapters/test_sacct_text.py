@@ -9,7 +9,7 @@ import pytest
 
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError
-from service.adapters.slurm_runs import completion_of, read_sacct
+from service.adapters.sacct_text import completion_of, read_sacct
 
 DATA = Path(__file__).parents[2] / "data" / "slurm"
 NAMED = (DATA / "sacct.txt").read_text("utf-8").splitlines(keepends=True)
@@ -207,6 +207,44 @@ def test_a_row_of_a_job_that_waited_is_no_run(changes):
 @pytest.mark.parametrize("changes", [{"alloctres": ""}, {"elapsedraw": "0"}])
 def test_a_row_that_lacks_one_sign_of_a_run_is_one(changes):
     assert cells(**changes).start_time == 1927857906
+
+
+def test_the_export_for_xdmod_needs_no_header():
+    first, second, third = outcomes(
+        (DATA / "xdmod.txt").read_text("utf-8").splitlines(keepends=True)
+    )
+    assert first.completion.submission.requested_walltime == 3600
+    assert first.completion.runtime == 600
+    assert first.completion.submission.requested_memory == 16000 * 1024 / 8
+    assert second.completion.submission.application == "a|b"
+    assert second.completion.submission.requested_walltime == 26 * 3600 + 180
+    assert third.reason is Reason.NO_LIMIT
+
+
+XDMOD_ROW = (
+    "{id}|{id}|hill|batch|normal|zeolite|chem|3100|carol|3001|2031-02-03T04:00:00"
+    "|2031-02-03T04:00:00|2031-02-03T04:05:06|2031-02-03T04:15:06|00:10:00|0:0|COMPLETED|1|8|8"
+    "|16000Mn|cpu=8,mem=16000M,node=1|billing=8,cpu=8,node=1|01:00:00|c1|{name}\n"
+)
+"""As Open XDMoD reads it today: as many columns as once, but others."""
+
+
+def test_the_export_for_xdmod_of_today_has_other_columns_than_that_of_old():
+    first, second = outcomes(
+        [XDMOD_ROW.format(id=8, name="relax"), XDMOD_ROW.format(id=9, name="a|b")]
+    )
+    run = first.completion
+    assert (run.submission.user, run.submission.group) == ("carol", "chem")
+    assert (run.submission.project, run.submission.queue) == ("zeolite", "batch")
+    assert (run.submission.submit_time, run.start_time) == (1927857600, 1927857906)
+    assert (run.runtime, run.status) == (600, Status.COMPLETED)
+    assert second.completion.submission.application == "a|b"
+
+
+def test_a_row_that_nothing_names_is_read_only_where_it_looks_like_the_export():
+    row = XDMOD_ROW.format(id=8, name="relax").replace("|normal|", "|normal|more|").split("|")
+    (outcome,) = outcomes(["|".join(row[:-1]) + "\n"])
+    assert outcome.reason is Reason.MALFORMED
 
 
 LATE = "User|JobID|JobName|Submit|Start|End|Timelimit|State|NCPUS\n"

@@ -47,11 +47,19 @@ def test_sacct_rows_are_imported_and_what_they_are_not_is_counted(walltimed, sql
     assert {run.submission.cluster for run in stored(sqlite_url)} == {"hill"}
 
 
-def test_a_compressed_export_is_imported_under_another_name(walltimed, sqlite_url, tmp_path):
+@pytest.mark.parametrize("name", ["sacct_22.05.json", "sacct_24.11.json", "sacct_26.05.json"])
+def test_sacct_json_is_recognised(walltimed, name):
+    code, (report,) = walltimed("import", "-f", "sacct", str(DATA / "slurm" / name))
+    assert (code, report["accepted"]) == (0, 2 if "22" in name else 3)
+
+
+def test_a_compressed_export_for_xdmod_is_imported_under_another_name(
+    walltimed, sqlite_url, tmp_path
+):
     file = tmp_path / "export.gz"
-    file.write_bytes(gzip.compress((DATA / "slurm" / "sacct.txt").read_bytes()))
+    file.write_bytes(gzip.compress((DATA / "slurm" / "xdmod.txt").read_bytes()))
     code, (report,) = walltimed("import", "-f", "sacct", "--cluster", "dale", str(file))
-    assert (code, report["accepted"]) == (0, 14)
+    assert (code, report["accepted"]) == (0, 2)
     assert {run.submission.cluster for run in stored(sqlite_url)} == {"dale"}
 
 
@@ -94,7 +102,7 @@ def test_a_file_that_is_cut_short_is_refused_or_its_last_line_skipped(walltimed,
 
 
 def test_local_times_are_read_in_the_zone_that_is_named(walltimed, sqlite_url):
-    file = str(DATA / "slurm" / "sacct.txt")
+    file = str(DATA / "slurm" / "xdmod.txt")
     walltimed("import", "-f", "sacct", "--time-zone", "Europe/Istanbul", file)
     assert stored(sqlite_url)[0].start_time == 1927857906 - 3 * 3600
 

@@ -133,6 +133,7 @@ def test_a_log_without_a_job_that_can_run_is_refused(refused, tmp_path):
     ("file", "options", "left_out"),
     [
         ("slurm/sacct.txt", ("--time-zone", "Europe/Istanbul"), "2 no time limit was requested"),
+        ("slurm/sacct_24.11.json", (), "1 the run has not ended"),
         ("pbs/accounting.txt", (), "1 unknown start time"),
     ],
 )

@@ -1,17 +1,15 @@
-"""Read runs in Slurm's records: rows of ``sacct --parsable2``, and documents of jobcomp.
+"""Read rows of ``sacct --parsable2``, below a line of column names or as exported for Open XDMoD.
 
 Best are rows of ``TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -X -D -P`` with the separator 0x1f. With
-``|`` a row is left out whose job name or command line holds it.
+``|`` a row is left out whose job name or command line holds it. In the export for Open XDMoD the
+job name is last, and may hold it.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from typing import Any
-
-import msgspec
-from msgspec import Struct, field
+from itertools import chain
 
 from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.slurm_fields import (
@@ -119,6 +117,26 @@ def _limit(row: Mapping[str, str]) -> float | None:
     return clock(row.get("timelimit")) if minutes is None else minutes * MINUTE
 
 
+# fmt: off
+XDMOD_COLUMNS = (
+    "jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user",
+    "uid", "submit", "eligible", "start", "end", "elapsed", "exitcode", "state",
+    "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres", "alloctres", "timelimit",
+    "nodelist", "jobname",
+)
+"""The columns of the export that Open XDMoD reads, which has no line of names."""
+
+OLD_XDMOD_COLUMNS = (
+    "jobid", "jobidraw", "cluster", "partition", "account", "group", "gid", "user",
+    "uid", "submit", "eligible", "start", "end", "elapsed", "exitcode", "state",
+    "nnodes", "ncpus", "reqcpus", "reqmem", "reqgres", "reqtres", "alloctres", "timelimit",
+    "nodelist", "jobname",
+)
+"""Columns of older releases: as many, so that only the cells tell the two apart."""
+# fmt: on
+
+_XDMOD_ROW = re.compile(rf"\d[^|]*(?:\|[^|]*){{{len(XDMOD_COLUMNS) - 1}}}")
+_ELAPSED = re.compile(r"(?:\d+-)?\d+:\d\d:\d\d")
 _ID_COLUMN = re.compile(r"(?:^|([^\w \r\n])) *job(?:id|idraw)(?: *$| *([^\w \r\n]))", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_]*")
 _IDS = frozenset({"jobid", "jobidraw"})
@@ -132,15 +150,27 @@ _NEEDED = (
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The columns of a file, in lower case, and the separator of its cells."""
+    """The layout of the rows of a file.
+
+    Attributes:
+        columns: names in lower case.
+        separator: of the cells.
+        is_named: whether the file names the columns; if not, it is an export for Open XDMoD.
+    """
 
     columns: tuple[str, ...]
     separator: str
+    is_named: bool = True
 
     @property
     def id_column(self) -> int:
         """Index of the column with the job's number."""
         return next(index for index, name in enumerate(self.columns) if name in _IDS)
+
+    def cells_of(self, row: str) -> list[str]:
+        """Return the cells of a row; in an export the last one may hold the separator."""
+        splits = -1 if self.is_named else len(self.columns) - 1
+        return row.rstrip("\r\n").split(self.separator, splits)
 
 
 def read_sacct(
@@ -148,18 +178,22 @@ def read_sacct(
 ) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
     """Yield line number (from 1) and run of every row, or the reason to skip it.
 
-    The first line names the columns. A line that names the same columns again, as where files were
-    put together, is passed over.
+    The first line names the columns, or is the first row of an export for Open XDMoD. A line that
+    names the same columns again, as where files were put together, is passed over.
 
     Raises:
-        SkippedError: the first line lacks a name without which no row tells of a run.
+        SkippedError: the first line is no such row, and lacks a name without which no row tells of
+            a run.
     """
     numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     first = next(numbered, None)
     if first is None:
         return
-    layout = _named_by(first[1])
-    rows = (row for row in numbered if row[1].strip() != first[1].strip())
+    if _XDMOD_ROW.match(first[1]):
+        layout, rows = _Layout(XDMOD_COLUMNS, "|", is_named=False), chain([first], numbered)
+    else:
+        layout = _named_by(first[1])
+        rows = (row for row in numbered if row[1].strip() != first[1].strip())
     for line_number, cells in _rows(rows, layout):
         try:
             yield line_number, _read(cells, layout, zone, cluster)
@@ -195,13 +229,13 @@ def _rows(lines: Iterable[tuple[int, str]], layout: _Layout) -> Iterator[tuple[i
     )
     for line_number, line in lines:
         if text and (text.count(separator) >= len(layout.columns) - 1 or new_row.match(line)):
-            yield begin, text.rstrip("\r\n").split(separator)
+            yield begin, layout.cells_of(text)
             text = ""
         if not text:
             begin = line_number
         text += line
     if text.strip():
-        yield begin, text.rstrip("\r\n").split(separator)
+        yield begin, layout.cells_of(text)
 
 
 def _read(
@@ -213,74 +247,14 @@ def _read(
     if len(cells) != len(layout.columns):
         is_longer = len(cells) > len(layout.columns)
         raise SkippedError(Reason.AMBIGUOUS if is_longer else Reason.MALFORMED)
-    row = dict(zip(layout.columns, cells, strict=True))
+    columns = layout.columns if layout.is_named else _exported_columns(cells)
+    row = dict(zip(columns, cells, strict=True))
     return completion_of(row, zone=zone, cluster=cluster)
 
 
-class JobcompDocument(Struct, gc=False):
-    """The fields of a jobcomp document (22.05 to 26.05) that are read; no others are decoded."""
-
-    jobid: Any = None
-    username: Any = None
-    groupname: Any = None
-    account: Any = None
-    partition: Any = None
-    job_name: Any = None
-    cluster: Any = None
-    state: Any = None
-    elapsed: Any = None
-    time_limit: Any = None
-    total_cpus: Any = None
-    total_nodes: Any = None
-    tres_req: Any = None
-    admin_comment: Any = None
-    submit: Any = field(name="@submit", default=None)
-    start: Any = field(name="@start", default=None)
-    end: Any = field(name="@end", default=None)
-
-
-_JOBCOMP = msgspec.json.Decoder(JobcompDocument)
-
-
-def jobcomp_completion(body: bytes, *, cluster: str | None = None) -> ReportedCompletion:
-    """Return the run in a jobcomp document; ``cluster`` overrides the document's own.
-
-    Times in it are UTC without saying so. ``time_limit`` is in seconds, the one in force at the
-    end, and absent when there was none.
-
-    Raises:
-        SkippedError: the document contains no run that ended.
-    """
-    document = _decoded(body)
-    status = status_of(document.state)
-    if not count(document.total_nodes):
-        raise SkippedError(Reason.NEVER_RAN)
-    processors, memory = trackable_resources(document.tres_req)
-    return ended_run(
-        job_id=text(document.jobid),
-        submit=moment(document.submit, UTC),
-        start=moment(document.start, UTC),
-        end=moment(document.end, UTC),
-        elapsed=number(document.elapsed),
-        requested=number(document.time_limit),
-        status=status,
-        cluster=cluster or text(document.cluster),
-        user=text(document.username),
-        group=text(document.groupname),
-        project=text(document.account),
-        queue=queue_of(document.partition),
-        application=text(document.job_name),
-        processors=processors or count(document.total_cpus),
-        memory=memory,
-        prediction_id=prediction_id_of(document.admin_comment),
-    )
-
-
-def _decoded(body: bytes) -> JobcompDocument:
-    """Decode a document; bytes that are not UTF-8 become replacement characters."""
-    try:
-        return _JOBCOMP.decode(body)
-    except UnicodeDecodeError:  # a job may be named with any bytes, and its run still counts
-        return _decoded(body.decode("utf-8", "replace").encode())
-    except (msgspec.MsgspecError, RecursionError) as broken:
-        raise SkippedError(Reason.MALFORMED) from broken
+def _exported_columns(cells: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of an export in which the elapsed time has its form."""
+    for columns in (XDMOD_COLUMNS, OLD_XDMOD_COLUMNS):
+        if _ELAPSED.fullmatch(cells[columns.index("elapsed")]):
+            return columns
+    raise SkippedError(Reason.MALFORMED)

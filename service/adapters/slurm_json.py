@@ -1,0 +1,204 @@
+"""Read Slurm's JSON about runs: jobcomp's documents (22.05 to 26.05) and ``sacct --json``.
+
+The output of ``sacct --json`` has three shapes (21.08 to 22.05, 23.02, 24.05 on).
+"""
+
+from collections.abc import Iterator
+from datetime import UTC
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from service.adapters.runs import Reason, SkippedError, ended_run
+from service.adapters.slurm_fields import (
+    KIBIBYTES_PER_MEBIBYTE,
+    gpus_of,
+    prediction_id_of,
+    queue_of,
+    requested_limit,
+    status_of,
+    trackable_resources,
+)
+from service.adapters.values import MINUTE, count, moment, number, text
+from service.store import ReportedCompletion
+
+Document = TypeVar("Document")
+
+
+class Jobs(Struct, gc=False):
+    """The output of ``--json``, with undecoded jobs: a malformed job must not affect others."""
+
+    jobs: list[Raw]
+
+
+class JobcompDocument(Struct, gc=False):
+    """The fields of a jobcomp document that are read; the others are never decoded."""
+
+    jobid: Any = None
+    username: Any = None
+    groupname: Any = None
+    account: Any = None
+    partition: Any = None
+    job_name: Any = None
+    cluster: Any = None
+    state: Any = None
+    elapsed: Any = None
+    time_limit: Any = None
+    total_cpus: Any = None
+    total_nodes: Any = None
+    tres_req: Any = None
+    admin_comment: Any = None
+    submit: Any = field(name="@submit", default=None)
+    start: Any = field(name="@start", default=None)
+    end: Any = field(name="@end", default=None)
+
+
+_JOBCOMP = msgspec.json.Decoder(JobcompDocument)
+
+
+def jobcomp_completion(body: bytes, *, cluster: str | None = None) -> ReportedCompletion:
+    """Return the run in a jobcomp document; ``cluster`` overrides the document's own.
+
+    Times in it are UTC without saying so. ``time_limit`` is in seconds, the one in force at the
+    end, and absent when there was none.
+
+    Raises:
+        SkippedError: the document contains no run that ended.
+    """
+    document = _decoded(body, _JOBCOMP)
+    status = status_of(document.state)
+    if not count(document.total_nodes):
+        raise SkippedError(Reason.NEVER_RAN)
+    processors, memory = trackable_resources(document.tres_req)
+    return ended_run(
+        job_id=text(document.jobid),
+        submit=moment(document.submit, UTC),
+        start=moment(document.start, UTC),
+        end=moment(document.end, UTC),
+        elapsed=number(document.elapsed),
+        requested=number(document.time_limit),
+        status=status,
+        cluster=cluster or text(document.cluster),
+        user=text(document.username),
+        group=text(document.groupname),
+        project=text(document.account),
+        queue=queue_of(document.partition),
+        application=text(document.job_name),
+        processors=processors or count(document.total_cpus),
+        memory=memory,
+        prediction_id=prediction_id_of(document.admin_comment),
+    )
+
+
+class SacctJob(Struct, gc=False):
+    """The fields of a job in ``sacct --json`` that are read; the others are never decoded."""
+
+    job_id: Any = None
+    name: Any = None
+    user: Any = None
+    group: Any = None
+    account: Any = None
+    partition: Any = None
+    cluster: Any = None
+    submit_line: Any = None
+    allocation_nodes: Any = None
+    state: Any = None
+    time: Any = None
+    tres: Any = None
+    required: Any = None
+    comment: Any = None
+
+
+_JOBS = msgspec.json.Decoder(Jobs)
+_JOB = msgspec.json.Decoder(SacctJob)
+
+
+def read_sacct_json(
+    body: bytes, *, cluster: str | None = None
+) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
+    """Yield number (from 1) and run of every job, or the reason to skip it.
+
+    Raises:
+        SkippedError: the document is none that ``sacct --json`` prints.
+    """
+    for position, job in enumerate(_decoded(body, _JOBS).jobs, start=1):
+        try:
+            yield position, sacct_completion(bytes(job), cluster=cluster)
+        except SkippedError as skipped:
+            yield position, skipped
+
+
+def sacct_completion(body: bytes, *, cluster: str | None = None) -> ReportedCompletion:
+    """Return the run of one job of the document.
+
+    Raises:
+        SkippedError: it contains no run that ended.
+    """
+    job = _decoded(body, _JOB)
+    if not isinstance(job.time, dict):  # squeue's jobs are in a list of the same name
+        raise SkippedError(Reason.MALFORMED)
+    time = job.time
+    if not count(job.allocation_nodes) and not number(time.get("elapsed")):
+        raise SkippedError(Reason.NEVER_RAN)
+    minutes = number(time.get("limit"))
+    requested = _requested(job.tres)
+    return ended_run(
+        job_id=text(job.job_id),
+        submit=moment(time.get("submission"), UTC),
+        start=moment(time.get("start"), UTC),
+        end=moment(time.get("end"), UTC),
+        elapsed=number(time.get("elapsed")),
+        requested=requested_limit(
+            submit_line=job.submit_line or None,
+            final=None if minutes is None else minutes * MINUTE,
+        ),
+        status=status_of(_table(job.state).get("current")),
+        cluster=cluster or text(job.cluster),
+        user=text(job.user),
+        group=text(job.group),
+        project=text(job.account),
+        queue=queue_of(job.partition),
+        application=text(job.name),
+        processors=count(requested.get("cpu")) or count(_table(job.required).get("CPUs")),
+        memory=(number(requested.get("mem")) or 0) * KIBIBYTES_PER_MEBIBYTE,
+        prediction_id=prediction_id_of(_table(job.comment).get("administrator")),
+        eligible=moment(time.get("eligible"), UTC),
+        gpus=gpus_of(_allocated(job.tres)),
+    )
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _resources(tres: Any, which: str) -> list[dict[str, Any]]:
+    entries = _table(tres).get(which)
+    return [_table(entry) for entry in entries] if isinstance(entries, list) else []
+
+
+def _requested(tres: Any) -> dict[str, Any]:
+    """Return the requested amounts by resource type: processors, MiB of memory, nodes."""
+    tables = _resources(tres, "requested")
+    return {kind: t.get("count") for t in tables if isinstance(kind := t.get("type"), str)}
+
+
+def _allocated(tres: Any) -> str:
+    """Return the allocated resources as ``AllocTRES`` has them."""
+    tables = _resources(tres, "allocated")
+    named = ((text(t.get("type")), text(t.get("name")), t.get("count")) for t in tables)
+    return ",".join(f"{kind}/{name}={n}" if name else f"{kind}={n}" for kind, name, n in named)
+
+
+def _decoded(body: bytes, decoder: "msgspec.json.Decoder[Document]") -> Document:
+    """Decode the document in ``body``; bytes that are not UTF-8 become replacement characters.
+
+    Raises:
+        SkippedError: it is no such document.
+    """
+    try:
+        return decoder.decode(body)
+    except UnicodeDecodeError:  # a job may be named with any bytes, and its run still counts
+        return _decoded(body.decode("utf-8", "replace").encode(), decoder)
+    except (msgspec.MsgspecError, RecursionError) as broken:
+        raise SkippedError(Reason.MALFORMED) from broken
