@@ -189,6 +189,7 @@ def read_sacct(
     first = next(numbered, None)
     if first is None:
         return
+    rows: Iterable[tuple[int, str]]
     if _XDMOD_ROW.match(first[1]):
         layout, rows = _Layout(XDMOD_COLUMNS, "|", is_named=False), chain([first], numbered)
     else:

@@ -47,10 +47,13 @@ def test_sacct_rows_are_imported_and_what_they_are_not_is_counted(walltimed, sql
     assert {run.submission.cluster for run in stored(sqlite_url)} == {"hill"}
 
 
-@pytest.mark.parametrize("name", ["sacct_22.05.json", "sacct_24.11.json", "sacct_26.05.json"])
-def test_sacct_json_is_recognised(walltimed, name):
-    code, (report,) = walltimed("import", "-f", "sacct", str(DATA / "slurm" / name))
-    assert (code, report["accepted"]) == (0, 2 if "22" in name else 3)
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [("sacct_22.05.json", 2), ("sacct_24.11.json", 3), ("sacct_26.05.json", 3), ("xdmod.txt", 2)],
+)
+def test_json_of_sacct_and_the_export_for_xdmod_are_recognised(walltimed, name, runs):
+    code, (report,) = walltimed("import", str(DATA / "slurm" / name))
+    assert (code, report["accepted"]) == (0, runs)
 
 
 def test_a_compressed_export_for_xdmod_is_imported_under_another_name(
