@@ -215,9 +215,7 @@ def trace_of(
         name: np.array(column, np.float64 if name in REAL_FIELDS else np.int64)
         for name, column in columns.items()
     }
-    if any(pair and pair[1] for pair in gpus):
-        known = np.array([gpus[place] or (1, 0) for place in order], np.int64)
-        arrays["nodes"], arrays["gpus"] = known.T.copy()
+    arrays |= _gpu_columns([gpus[place] for place in order] if gpus else [])
     header = {"UnixStartTime": str(origin)}
     return RecordedLog(
         Trace(**arrays, line=np.arange(1, len(runs) + 1), header=header),
@@ -226,6 +224,14 @@ def trace_of(
         accounts=accounts.names(),
         accounts_of_jobs=np.array(accounts_of_jobs, np.int64) if accounts.names() else None,
     )
+
+
+def _gpu_columns(gpus: Sequence[tuple[int, int] | None]) -> dict[str, Any]:
+    """Return nodes and GPUs of each run, if any run had GPUs; a run that is unknown had none."""
+    if not any(pair and pair[1] for pair in gpus):
+        return {}
+    nodes, per_node = np.array([pair or (1, 0) for pair in gpus], np.int64).T.copy()
+    return {"nodes": nodes, "gpus": per_node}
 
 
 def _submitted(run: Completion) -> float:
