@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -169,7 +170,7 @@ with open(sys.argv[1], "rb") as file:
     clock = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
 if os.fork() == 0:
     os.setsid()
-print(os.getpid(), flush=True)
+os.write(1, b"%d\\n" % os.getpid())  # at once, beside the other one's
 time.sleep(600)
 """
 """Two processes that live by a clock, each of which says its number."""
@@ -194,9 +195,13 @@ def is_running(process):
         return False
 
 
-def test_what_a_play_has_started_ends_with_a_player_that_is_killed(tmp_path):
-    directory = tmp_path / "play"
-    directory.mkdir()
+@pytest.fixture
+def directory(tmp_path):
+    """The directory of a play, whose name no other play has: a guard knows programs by it."""
+    return Path(tempfile.mkdtemp(prefix="play-", dir=tmp_path))
+
+
+def test_what_a_play_has_started_ends_with_a_player_that_is_killed(directory):
     beside = subprocess.Popen([sys.executable, "-c", DAEMON, __file__], stdout=subprocess.PIPE)
     player = subprocess.Popen(
         [sys.executable, "-c", PLAYER, directory / "clock"], text=True, stdout=subprocess.PIPE,
@@ -215,9 +220,7 @@ def test_what_a_play_has_started_ends_with_a_player_that_is_killed(tmp_path):
         process.stdout.close()
 
 
-def test_what_is_left_of_a_play_ends_before_the_player_goes_on(tmp_path):
-    directory = tmp_path / "play"
-    directory.mkdir()
+def test_what_is_left_of_a_play_ends_before_the_player_goes_on(directory):
     with FastClock(directory / "clock", START) as clock:
         guarding = Guard(clock.file)
         daemon = subprocess.Popen(
