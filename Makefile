@@ -110,7 +110,7 @@ lock:
 	$(PIN) --group build -o requirements/build.txt
 
 # Every figure and table of docs/papers.md from the logs in the directory TRACES, compared with
-# results/papers: ten minutes. PAPERS="--only rocchetti" makes those of one study, "--only xu-figure-1" one.
+# results/papers: seven minutes. PAPERS="--only rocchetti" makes those of one study, "--only xu-figure-1" one.
 TRACES ?= traces
 papers: .venv/ready
 	$(BIN)/python research/papers.py "$(TRACES)" $(PAPERS)
