@@ -251,7 +251,7 @@ def three_partitions(nodes: int) -> SlurmCluster:
 
 
 def bound_precedence(factor: int, most: int) -> None:
-    """Let other bounds on precedence take the place of the one that a backtest has."""
+    """Set the factor of lengths and the largest precedence in seconds, in place of a backtest's."""
     rules_of_twins.LENGTH_FACTOR = factor  # type: ignore[misc]
     rules_of_twins.MOST_PRECEDENCE = most  # type: ignore[misc]
 

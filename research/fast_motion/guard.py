@@ -14,9 +14,9 @@ PAUSE = 0.05
 
 
 class Guard:
-    """A process that outlives the player by the time it takes to tidy up.
+    """Starts a process that tidies up when the player ends.
 
-    It waits for the end of a pipe that only the player holds open.
+    That process waits for the end of a pipe that only the player holds open.
 
     Args:
         clock: file of the clock, in the directory of the play.
@@ -33,9 +33,9 @@ class Guard:
 
 
 def end_programs(clock: Path, player: int) -> None:
-    """Kill all processes but the player that live by a clock, and those that they start meanwhile.
+    """Kill all processes but the player that map a clock's file, and those that they start.
 
-    slurmstepd writes its title over its environment, but it maps the clock.
+    The environment does not tell: slurmstepd writes its title over its own.
     """
     mark = f"{clock.parent.name}/{clock.name}".encode()
     while found := [pid for pid in _processes() if pid != player and mark in _maps_of(pid)]:

@@ -11,10 +11,11 @@ from simulator.engine.slurm.start_time import until
 from simulator.engine.state import NEVER
 
 MOST_MOVES = 10
-"""Number of reservations after which a later start is looked for."""
+"""Most reservations behind which a start is moved before it is given up in a cycle."""
 
 LONGEST_IDLE = 15 * 86400
-"""Seconds in which reservations that come again come in all ways that there are, twice."""
+"""Seconds after which a job that waits while nothing runs will never start: reservations repeat
+each hour, day or week, so every free time has come twice by then."""
 
 
 @inlined
