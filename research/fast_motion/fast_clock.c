@@ -19,7 +19,7 @@
 #define SHORTEST 5e-5 /* real seconds of a wait */
 
 static struct fast_clock *shared;
-static struct fast_clock plain = {0, 0, 0, 1, 1e18}; /* without FAST_CLOCK: the real time */
+static struct fast_clock plain = {0, {{0, 0, 1, 1e18}}}; /* without FAST_CLOCK: the real time */
 static double piece = 0.02, shortest = SHORTEST;
 static int fakes_epoll;
 static int (*real_gettime)(clockid_t, struct timespec *);
@@ -51,8 +51,8 @@ static void __attribute__((constructor)) begin(void) {
         struct timespec wall, monotonic;
         real_gettime(CLOCK_REALTIME, &wall);
         real_gettime(CLOCK_MONOTONIC, &monotonic);
-        plain.fake = seconds_of(&wall);
-        plain.real = seconds_of(&monotonic);
+        plain.settings[0].fake = seconds_of(&wall);
+        plain.settings[0].real = seconds_of(&monotonic);
     }
     shared = found ? found : &plain;
 }
@@ -191,9 +191,9 @@ int timer_settime(timer_t timer, int flags, const struct itimerspec *restrict wa
     if (!shared) begin();
     if (first > 0) {
         if (flags & TIMER_ABSTIME) first -= now();
-        first /= shared->speed;
+        first /= setting_of(shared).speed;
         real.it_value = timespec_of(first < 1e-6 ? 1e-6 : first);
     }
-    real.it_interval = timespec_of(seconds_of(&wanted->it_interval) / shared->speed);
+    real.it_interval = timespec_of(seconds_of(&wanted->it_interval) / setting_of(shared).speed);
     return real_timer_set(timer, flags & ~TIMER_ABSTIME, &real, before);
 }

@@ -1,4 +1,6 @@
 /* The clock that all programs of a play share: a mapped file, which the player rewrites in place.
+ * The player writes the setting that is not in force, and then lets it be in force: so nobody waits
+ * for a player that was interrupted while it wrote.
  *
  * The time is fake + (monotonic - real) * speed, but beyond `until` it crawls: the player renews
  * `until` every few milliseconds, so that the clock nearly stops where the player is held up. It
@@ -15,9 +17,13 @@
 
 #define CRAWL 10.0
 
+struct fast_setting {
+    double real, fake, speed, until;
+};
+
 struct fast_clock {
-    volatile unsigned long changes;  /* odd while the player writes */
-    volatile double real, fake, speed, until;
+    volatile unsigned long changes; /* the last bit is the place of the setting in force */
+    struct fast_setting settings[2];
 };
 
 /* Map the file that FAST_CLOCK names; NULL if there is none. */
@@ -30,24 +36,32 @@ static struct fast_clock *map_fast_clock(void) {
     return page == MAP_FAILED ? NULL : page;
 }
 
-/* Return the time of the clock in Unix seconds at a time of CLOCK_MONOTONIC. */
-static double fast_time(const struct fast_clock *clock, double monotonic) {
+/* Return the setting in force. */
+static struct fast_setting setting_of(const struct fast_clock *clock) {
     unsigned long before;
-    double now;
+    struct fast_setting found;
     do {
         before = clock->changes;
         __sync_synchronize();
-        now = clock->fake + (monotonic - clock->real) * clock->speed;
-        if (now > clock->until && clock->speed > CRAWL)
-            now = clock->until + (now - clock->until) / clock->speed * CRAWL;
+        found = clock->settings[before & 1];
         __sync_synchronize();
-    } while ((before & 1) || before != clock->changes);
-    return now;
+    } while (before != clock->changes);
+    return found;
 }
 
 /* Return the speed at a time of the clock. */
 static inline double speed_at(const struct fast_clock *clock, double now) {
-    return now > clock->until && clock->speed > CRAWL ? CRAWL : clock->speed;
+    struct fast_setting found = setting_of(clock);
+    return now > found.until && found.speed > CRAWL ? CRAWL : found.speed;
+}
+
+/* Return the time of the clock in Unix seconds at a time of CLOCK_MONOTONIC. */
+static double fast_time(const struct fast_clock *clock, double monotonic) {
+    struct fast_setting found = setting_of(clock);
+    double now = found.fake + (monotonic - found.real) * found.speed;
+    if (now > found.until && found.speed > CRAWL)
+        now = found.until + (now - found.until) / found.speed * CRAWL;
+    return now;
 }
 
 static double seconds_of(const struct timespec *time) {

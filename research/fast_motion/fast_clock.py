@@ -17,9 +17,7 @@ CRAWL = 10.0
 AHEAD = 0.03
 """Real seconds for which the clock goes on without being renewed."""
 
-_FIELDS = struct.Struct("@Ldddd")
-
-_CHANGES = struct.Struct("@L")
+_CHANGES, _SETTING = struct.Struct("@L"), struct.Struct("@dddd")
 
 
 class NoCompilerError(RuntimeError):
@@ -55,14 +53,15 @@ class FastClock:
     """
 
     def __init__(self, file: Path, start: float) -> None:
-        file.write_bytes(bytes(_FIELDS.size))
+        size = _CHANGES.size + 2 * _SETTING.size
+        file.write_bytes(bytes(size))
         self.file = file
         self.speed = CRAWL
         self.crawled = 0.0
         self._changes = 0
         self._real, self._time, self._until = time.monotonic(), start, start
         with file.open("r+b") as opened:
-            self._page = mmap.mmap(opened.fileno(), _FIELDS.size)
+            self._page = mmap.mmap(opened.fileno(), size)
         self.go_on(CRAWL)
 
     def __enter__(self) -> Self:
@@ -88,13 +87,9 @@ class FastClock:
             self.crawled += max(0.0, real - self._real - AHEAD)
         self._time, self._real, self.speed = self._at(real), real, speed
         self._until = self._time + AHEAD * speed
-        # Readers try again while the number of changes is odd.
-        self._changes += 2
-        _CHANGES.pack_into(self._page, 0, self._changes - 1)
-        after = _FIELDS.pack(
-            self._changes, self._real, self._time, self.speed, self._until
-        )  # fmt: skip
-        self._page[_CHANGES.size :] = after[_CHANGES.size :]
+        self._changes += 1
+        place = _CHANGES.size + (self._changes & 1) * _SETTING.size
+        _SETTING.pack_into(self._page, place, self._real, self._time, self.speed, self._until)
         _CHANGES.pack_into(self._page, 0, self._changes)
 
 

@@ -83,7 +83,7 @@ int main(int count, char **words) {
     snprintf(text, sizeof text, "%.3f", end);
     report(clock, text);
     while ((left = end - fast_time(shared, monotonic())) > 0) {
-        sleep_real(next_wait(left, shared->speed));
+        sleep_real(next_wait(left, setting_of(shared).speed));
     }
     return 0;
 }
