@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Torque's submit filter: tells users at qsub how long such jobs ran. The script passes as it is.
 
-    SUBMITFILTER /usr/share/walltimed/torque_submitfilter.py     # in torque.cfg
+    SUBMITFILTER /usr/share/walltimed/pbs/torque_submitfilter.py     # in torque.cfg
 
 Torque has no soft walltime. With ``"set_default": true`` a job that asks for no walltime at all
 gets a margin above the upper end of its prediction's interval, if it has one that is wide enough:
