@@ -7,6 +7,7 @@ import pwd
 import re
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,10 +19,17 @@ from fast_clock import FastClock, compile_into, open_reports, read_reports
 from guard import Guard
 from played_conf import PlayedConf
 
+sys.path.append(str(Path(__file__).parents[2] / "tests/support"))
+
+from private_slurm import free_ports
+
 START = 1_800_000_000.0
 """Unix seconds of a whole minute, at which the clock begins."""
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+INHERITED = {"PATH": PATH}
+"""Environment of Slurm's programs, beside the clock."""
 
 CLOCK_OF_PROGRAMS = {"FAST_CLOCK_PIECE": "0.003"}
 CLOCK_OF_NODES = {"FAST_CLOCK_PIECE": "0.5", "FAST_CLOCK_SHORTEST": "0.02"}
@@ -59,21 +67,29 @@ def check_slurm(root: Path) -> None:
         raise ClusterError(f"{' and '.join(missing)} are not in {root} ({made_by}).")
 
 
+def mount_apart(*mounts: Sequence[str]) -> None:
+    """Mount for this process and its children alone, by options of mount; needs root.
+
+    Raises:
+        ClusterError: the system does not allow it.
+    """
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS):
+        raise ClusterError(f"No mounts: {os.strerror(ctypes.get_errno())}; be root.")
+    for words in (("--make-rprivate", "/"), *mounts):
+        subprocess.run(["/usr/bin/mount", *words], check=True)
+
+
 def mount_into(root: Path) -> None:
     """Mount what a tree needs, for this process and its children alone; needs root.
 
     Raises:
         ClusterError: the system does not allow it.
     """
-    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS):
-        raise ClusterError(f"{root} needs mounts: {os.strerror(ctypes.get_errno())}; be root.")
-    for words in (
-        ["--make-rprivate", "/"],
-        ["--bind", "/tmp", f"{root}/tmp"],  # noqa: S108 - the tree sees the play's directory
-        ["--rbind", "/dev", f"{root}/dev"],
-        ["-t", "proc", "proc", f"{root}/proc"],
-    ):
-        subprocess.run(["/usr/bin/mount", *words], check=True)
+    mount_apart(
+        ("--bind", "/tmp", f"{root}/tmp"),  # noqa: S108 - the tree sees the play's directory
+        ("--rbind", "/dev", f"{root}/dev"),
+        ("-t", "proc", "proc", f"{root}/proc"),
+    )
 
 
 def unix_of(text: str) -> float:
@@ -86,8 +102,8 @@ class SlurmRecords:
 
     def __init__(self, directory: Path) -> None:
         self._log = directory / "slurmctld.log"
-        self._completions = directory / "jobcomp.txt"
-        self._read = self._size = self._ends = 0
+        self._read = 0
+        self._ended: set[str] = set()
         self._tested = ""
 
     def starts(self) -> Iterator[str]:
@@ -99,6 +115,10 @@ class SlurmRecords:
                 yield self._tested
             elif found := re.search(r"backfill: .*JobId=(\d+)", line):
                 self._tested = found[1]
+            elif found := re.search(
+                r"_job_complete: JobId=(\d+) done|exhausted for JobId=(\d+)", line
+            ):
+                self._ended.add(found[1] or found[2])
 
     def _new_lines(self) -> Sequence[str]:
         """Return the lines that slurmctld has written since the last call."""
@@ -112,12 +132,8 @@ class SlurmRecords:
         return text[:whole].decode("utf-8", "replace").splitlines()
 
     def ends(self) -> int:
-        """Return the number of jobs whose end is recorded."""
-        file = self._completions
-        if file.exists() and (size := file.stat().st_size) != self._size:
-            self._size = size
-            self._ends = file.read_bytes().count(b"\n")
-        return self._ends
+        """Return the number of jobs whose end is among the lines that were read."""
+        return len(self._ended)
 
 
 class FastCluster:
@@ -132,7 +148,10 @@ class FastCluster:
         clock: the clock of the play.
         records: starts and ends of jobs.
         version: of Slurm.
+        zero: second 0 of the jobs, in Unix seconds of the clock; None: any.
     """
+
+    zero: int | None = None
 
     def __init__(self, conf: PlayedConf, root: Path) -> None:
         self._root = root
@@ -162,6 +181,7 @@ class FastCluster:
     def _start(self) -> None:
         compile_into(self.directory)
         self._write_conf()
+        self._start_beside()
         self._spawn("slurmctld", "/usr/sbin/slurmctld", "-D", "-f", str(self._conf))
         self._await(lambda: "UP" in self.run("scontrol", "ping", check=False))
         for name in self._nodes:
@@ -169,11 +189,19 @@ class FastCluster:
             self._spawn(name, *words, clock=CLOCK_OF_NODES)
         self._await(self._is_idle)
 
+    def _start_beside(self) -> None:
+        """Start what slurmctld needs: nothing."""
+
+    def _settings(self) -> str:
+        """Return lines of slurm.conf beside those that are played."""
+        return ""
+
     def _write_conf(self) -> None:
         user = pwd.getpwuid(os.getuid()).pw_name
         host = socket.gethostname().partition(".")[0]
         ports = free_ports(1 + len(self._nodes))
-        self._conf.write_text(self._played.text(self.directory, host, user, ports))
+        text = self._played.text(self.directory, host, user, ports)
+        self._conf.write_text(text + self._settings())
         self.version = self.run("sinfo", "--version").split()[-1]
         if tuple(map(int, self.version.split(".")[:2])) >= CGROUP_CONF_SINCE:
             (self.directory / "etc/cgroup.conf").write_text("CgroupPlugin=disabled\n")
@@ -213,12 +241,16 @@ class FastCluster:
         return [*enter, "env", *pairs, *command]
 
     def _spawn(
-        self, name: str, *command: str, clock: Mapping[str, str] = CLOCK_OF_PROGRAMS
+        self,
+        name: str,
+        *command: str,
+        clock: Mapping[str, str] = CLOCK_OF_PROGRAMS,
+        inherited: Mapping[str, str] = INHERITED,
     ) -> None:
         with (self.directory / f"{name}.out").open("ab") as output:
             daemon = subprocess.Popen(
                 self._words(command, clock), stdin=subprocess.DEVNULL, stdout=output,
-                stderr=output, env={"PATH": PATH}, cwd=self.directory, start_new_session=True,
+                stderr=output, env=dict(inherited), cwd=self.directory, start_new_session=True,
             )  # fmt: skip
         self._daemons.append(daemon)
 
@@ -229,7 +261,7 @@ class FastCluster:
             ClusterError: the command fails, unless ``check`` is false.
         """
         done = subprocess.run(
-            self._words(command, CLOCK_OF_PROGRAMS), env={"PATH": PATH}, input=script, text=True,
+            self._words(command, CLOCK_OF_PROGRAMS), env=dict(INHERITED), input=script, text=True,
             capture_output=True, check=False, timeout=SOON, cwd=self.directory,
         )  # fmt: skip
         if check and done.returncode:
@@ -281,12 +313,3 @@ class FastCluster:
                 daemon.wait()
         os.close(self._pipe)
         self._guard.close()
-
-
-def free_ports(wanted: int) -> list[int]:
-    """Return ports that nobody used a moment ago, all different."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(wanted)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]

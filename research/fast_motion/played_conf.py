@@ -64,10 +64,8 @@ SlurmdTimeout=0
 BatchStartTimeout=60000
 UnkillableStepTimeout=60000
 InactiveLimit=0
-MinJobAge=600
+MinJobAge=10000000
 MaxJobCount=50000
-JobCompType=jobcomp/filetxt
-JobCompLoc={directory}/jobcomp.txt
 """
 
 

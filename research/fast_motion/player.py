@@ -155,13 +155,16 @@ class Player:
         cluster: a cluster without jobs.
         speeds: speeds of the clock.
         longest: real seconds that the play may take.
+        zero: Unix seconds of the clock at which second 0 of the jobs is; None: soon.
 
     Attributes:
-        zero: Unix seconds of the clock at which second 0 of the jobs is, a whole minute.
+        zero: Unix seconds of the clock at which second 0 of the jobs is.
         seconds: real seconds of the play.
     """
 
-    def __init__(self, cluster: Cluster, speeds: Speeds, longest: float) -> None:
+    def __init__(
+        self, cluster: Cluster, speeds: Speeds, longest: float, zero: int | None = None
+    ) -> None:
         self._clock = cluster.clock
         self._cluster = cluster
         self._speeds = speeds
@@ -172,7 +175,7 @@ class Player:
         self._missing_since = inf
         self._began = time.monotonic()
         self._crawled = self._clock.crawled
-        self.zero = (int(self._clock.now()) // 60 + 2) * 60
+        self.zero = (int(self._clock.now()) // 60 + 2) * 60 if zero is None else zero
 
     @property
     def seconds(self) -> float:

@@ -25,6 +25,7 @@ from simulator.traces.trace import SWF_FIELDS, Integers, Trace
 COLUMNS = (
     "job", "submit", "start", "end", "size", "limit_minutes", "time_min_minutes",
     "length_minutes", "wanted_run", "partition", "nodes", "state",
+    "site_factor",
 )  # fmt: skip
 
 EPILOG, CYCLE = 3, 1.0
@@ -136,8 +137,8 @@ def twin_starts(
         profile = "order" if play.length.any() else "regular"
         semantics = Semantics.adjusted(profile, policy="pbs", pbs=rules)
     elif play.length.any():
-        # The site factors of a play hold the age of jobs, so that no other factor counts.
-        rules = replace(rules, priority_type=BASIC)
+        if not rules.priority_weight_age:  # then the site factors of the play hold the age
+            rules = replace(rules, priority_type=BASIC)
         semantics = Semantics.adjusted("order", policy="slurm", slurm=rules)
     else:
         semantics = Semantics.adjusted("regular", policy="slurm", slurm=rules)

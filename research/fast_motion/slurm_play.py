@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from fast_clock import NoCompilerError
 from fast_cluster import ClusterError, FastCluster, check_slurm, mount_into, unix_of
+from installation import Installation, as_submitted, words_of
+from installed_cluster import ZERO, InstalledCluster, add_users, check_installed
 from played_conf import PlayedConf, plain_conf, read_conf
 from player import Player, PlayJob, Speeds, TooFastError
 from recorded_plays import (
@@ -37,7 +39,8 @@ from recorded_plays import (
     write_play,
 )
 
-from predictors.aged_length import site_factor
+from predictors.aged_length import largest_site_factor, site_factor
+from predictors.jobs import Submission
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
@@ -45,6 +48,7 @@ from simulator.scheduling.slurm_cluster import partition_names
 from simulator.scheduling.slurm_configuration import COMMANDS, read_configuration
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmRules
 from simulator.scheduling.workload import Workload, WorkloadError, prepare
+from simulator.traces.completions import completions
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Integers
 
@@ -56,6 +60,7 @@ PLAIN = ("easy", "conservative")
 
 WHAT_IS_PLAYED = (
     "log", "first_day", "days", "most_jobs", "conf", "site", "root", "time_min", "site_factor",
+    "installed",
 )  # fmt: skip
 """Options, of this or that command, that a directory of plays is made for."""
 
@@ -77,10 +82,11 @@ class LogJob(NamedTuple):
     time_min_minutes: int
     length_minutes: int
     queue: str
+    logged: Submission
 
 
-def jobs_of(options: argparse.Namespace) -> tuple[Workload, list[LogJob]]:
-    """Return the log and the jobs of the window, in the order of submission.
+def window_of(options: argparse.Namespace) -> tuple[Workload, Integers, int]:
+    """Return the log, the places of the window's jobs, and the second at which it begins.
 
     Raises:
         WorkloadError: the window has no jobs.
@@ -91,18 +97,30 @@ def jobs_of(options: argparse.Namespace) -> tuple[Workload, list[LogJob]]:
     chosen = np.flatnonzero((submit >= 0) & (submit < DAY * options.days))[: options.most_jobs]
     if not len(chosen):
         raise WorkloadError(f"{options.log} has no jobs in that window.")
+    return workload, chosen, begin
+
+
+def jobs_of(options: argparse.Namespace) -> tuple[Workload, list[LogJob]]:
+    """Return the log and the jobs of the window, in the order of submission.
+
+    Raises:
+        WorkloadError: the window has no jobs.
+    """
+    workload, chosen, begin = window_of(options)
+    submit = workload.submit - begin
     limits = -(-workload.request // 60)
     time_min = predicted_minutes(workload, options.time_min, chosen[-1])
     length = predicted_minutes(workload, options.site_factor, chosen[-1])
     queues = partition_names(workload)
+    logged = [run.submission for run in completions(workload.trace.select(chosen))]
     return workload, [
         LogJob(
             int(workload.trace.job[place]), int(submit[place]), int(workload.processors[place]),
             int(workload.runtime[place]), int(limits[place]),
             int(time_min[place]) if time_min[place] < limits[place] else 0,
-            min(int(length[place]), int(limits[place])), queues[place],
+            min(int(length[place]), int(limits[place])), queues[place], job,
         )
-        for place in chosen
+        for place, job in zip(chosen, logged, strict=True)
     ]  # fmt: skip
 
 
@@ -128,13 +146,16 @@ def fitting(jobs: Sequence[LogJob], cluster: SlurmCluster) -> list[LogJob]:
     return found
 
 
-def play_job(job: LogJob, cluster: SlurmCluster, over_time_limit: int) -> PlayJob:
-    """Return what is submitted for a job of the log."""
+def play_job(
+    job: LogJob, cluster: SlurmCluster, over_time_limit: int, *, named: bool = False
+) -> PlayJob:
+    """Return what is submitted for a job of the log, under the names in it or as root's."""
     partition = cluster.partitions[cluster.place_of(job.queue)]
     size = ["-n", str(job.size)]
     if takes_equal_nodes(cluster):
         size = ["-N", str(-(-job.size // cluster.groups[0][1]))]
-    words = ["-J", str(job.job), "-p", partition.name, "-t", str(job.limit_minutes), *size]
+    names = words_of(as_submitted(job.logged, partition.name)) if named else ["-J", str(job.job)]
+    words = [*names, "-p", partition.name, "-t", str(job.limit_minutes), *size]
     if job.time_min_minutes:
         words.append(f"--time-min={job.time_min_minutes}")
     factor = played_factor(job) if job.length_minutes else None
@@ -157,22 +178,28 @@ def takes_equal_nodes(cluster: SlurmCluster) -> bool:
 
 
 def play_once(
-    file: Path, conf: PlayedConf, jobs: Sequence[LogJob], options: argparse.Namespace
+    file: Path,
+    conf: PlayedConf,
+    jobs: Sequence[LogJob],
+    options: argparse.Namespace,
+    installation: Installation | None,
 ) -> dict[str, Any]:
     """Play the jobs, write the play and the configuration, and return what is to be said of it."""
     speeds = Speeds(*options.speeds, most_crawled=options.most_crawled)
-    with FastCluster(conf, options.root) as cluster:
+    with cluster_of(conf, options.root, installation) as cluster:
         site = file.parent / "site"
         site.mkdir(exist_ok=True)
         for name, command in COMMANDS.items():
             (site / f"{name}.txt").write_text(cluster.run(*command.split()))
         rules = read_configuration(site)
         assert rules.cluster is not None  # noqa: S101 - the site has one
-        played = fitting(jobs, rules.cluster)
-        player = Player(cluster, speeds, 60 * options.longest)
-        submitted = [play_job(job, rules.cluster, rules.over_time_limit) for job in played]
-        ids = player.play(submitted)
-        rows = list(rows_of(cluster.directory / "jobcomp.txt", player.zero, ids, played))
+        played, over = fitting(jobs, rules.cluster), rules.over_time_limit
+        named = installation is not None
+        player = Player(cluster, speeds, 60 * options.longest, cluster.zero)
+        ids = player.play([play_job(job, rules.cluster, over, named=named) for job in played])
+        shown = cluster.run("scontrol", "-o", "show", "jobs")
+        rows = list(rows_of(shown, player.zero, ids, played))
+        found = compared(cluster, ids, played, rows, rules)
         write_play(file, rows)
         log = cluster.log()
         with gzip.open(str(file).replace(".csv.", ".log."), "wt", encoding="utf-8") as written:
@@ -183,15 +210,41 @@ def play_once(
             "crawled": round(player.crawled, 3),
             "cycle_seconds": cycle_seconds(log),
             "not_completed": sum(row["state"] != "COMPLETED" for row in rows),
+            **found,
         }
 
 
+def cluster_of(conf: PlayedConf, root: Path, installation: Installation | None) -> FastCluster:
+    """Return a cluster that has not started, with walltimed beside it or without."""
+    return FastCluster(conf, root) if installation is None else InstalledCluster(conf, installation)
+
+
+def compared(
+    cluster: FastCluster,
+    ids: Sequence[str],
+    jobs: Sequence[LogJob],
+    rows: Sequence[dict[str, Any]],
+    rules: SlurmRules,
+) -> dict[str, Any]:
+    """Add to the rows what the filter set, and return what is to be said of filter and updater."""
+    if not isinstance(cluster, InstalledCluster):
+        return {}
+    for row, number in zip(rows, ids, strict=True):
+        row["site_factor"] = cluster.factors.get(number, "")
+    largest = largest_site_factor(rules.priority_weight_age, rules.priority_max_age)
+    submissions = [
+        as_submitted(job.logged, row["partition"]) for job, row in zip(jobs, rows, strict=True)
+    ]
+    found = cluster.installation.compared(rows, submissions, largest)
+    return {"filter": found, "updater": cluster.rounds()}
+
+
 def rows_of(
-    records: Path, zero: int, ids: Sequence[str], jobs: Sequence[LogJob]
-) -> Iterator[Mapping[str, Any]]:
-    """Yield a row for each job, in the order of submission, from what jobcomp/filetxt wrote."""
+    records: str, zero: int, ids: Sequence[str], jobs: Sequence[LogJob]
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each job, in the order of submission, from what scontrol shows."""
     found = {}
-    for line in records.read_text().splitlines():
+    for line in records.splitlines():
         words = dict(word.partition("=")[::2] for word in line.split())
         found[words["JobId"]] = words
     for number, job in zip(ids, jobs, strict=True):
@@ -277,6 +330,8 @@ def print_report(directory: Path) -> None:
     for name in PLAYS:
         play, note = read_play(directory / f"{name}.csv.gz"), notes[name]
         print(f"{name} play: {said_of(play, note)}")
+        if "filter" in note:
+            print(f"  {said_of_filter(**note['filter'])}; {said_of_updater(**note['updater'])}")
     print(Likeness.HEADS)
     for name, likeness in comparisons(directory):
         print(likeness.row(name))
@@ -297,6 +352,24 @@ def said_of(play: RecordedPlay, note: Mapping[str, Any]) -> str:
         f"{note['real_seconds'] / 60:.1f} min; ran longer than wanted: median {np.median(over):.0f}"
         f" s, 95% {np.quantile(over, 0.95):.0f} s; the clock crawled {note['crawled']:.0%} of the "
         f"time; {note['not_completed']} jobs not completed"
+    )
+
+
+def said_of_filter(seen: int, foreseen: int, replayed: int) -> str:
+    """Return how many of the site factors that were seen are those of two replays."""
+    return (
+        f"filter: {seen} site factors seen, {foreseen / max(seen, 1):.1%} as foreseen, "
+        f"{replayed / max(seen, 1):.1%} as replayed with the play's ends"
+    )
+
+
+def said_of_updater(
+    rounds: int, median_pause: float, longest_pause: float, updated: int, refused: int, failed: int
+) -> str:
+    """Return the updater's rounds, and what it changed."""
+    return (
+        f"updater: {rounds} rounds, {median_pause:.0f} s apart (at most {longest_pause:.0f} s), "
+        f"{updated} factors changed, {refused} refused, {failed} rounds failed"
     )
 
 
@@ -332,6 +405,10 @@ def parsed() -> argparse.Namespace:
         "--site-factor", metavar="METHOD", help="order by its predictions, as the updater's "
         "sjf-aging; needs priority/multifactor without weights",
     )  # fmt: skip
+    parser.add_argument(
+        "--installed", metavar="METHOD", default=argparse.SUPPRESS, help="order by what a running service answers the filter; "
+        "needs root, slurmdbd, and priority/multifactor with PriorityWeightAge",
+    )  # fmt: skip
     return parser.parse_args()
 
 
@@ -352,7 +429,12 @@ def play_slurm(options: argparse.Namespace) -> None:
     check_slurm(options.root)
     if options.root != Path("/"):
         mount_into(options.root)
-    play_all(options, len(jobs), lambda file: play_once(file, conf, jobs, options))
+    installation = None
+    if method := vars(options).get("installed"):
+        check_installed()
+        installation = Installation.of(*window_of(options), method=method, zero=ZERO)
+        add_users(installation.users)
+    play_all(options, len(jobs), lambda file: play_once(file, conf, jobs, options, installation))
 
 
 def run(command: str, options: argparse.Namespace, play: Callable[..., None]) -> None:

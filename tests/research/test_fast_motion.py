@@ -32,6 +32,7 @@ from recorded_plays import (
 )
 from slurm_play import LogJob, play_job
 
+from predictors.jobs import Submission
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition, SlurmRules
 
 START = 1_800_000_000
@@ -351,7 +352,8 @@ TWO_NODES = SlurmCluster(
 
 
 def played_job(submit, minutes):
-    return play_job(LogJob(7, submit, 1, 300, 600, 0, minutes, "all"), TWO_NODES, 300)
+    logged = Submission(requested_walltime=36_000.0, submit_time=0.0)
+    return play_job(LogJob(7, submit, 1, 300, 600, 0, minutes, "all", logged), TWO_NODES, 300)
 
 
 def test_site_factors_of_a_play_differ_by_those_of_the_updater_and_by_age():
@@ -362,8 +364,7 @@ def test_site_factors_of_a_play_differ_by_those_of_the_updater_and_by_age():
 
 
 def test_a_player_sets_the_site_factor_of_a_job_that_it_has_submitted(clock, tmp_path):
-    (tmp_path / "slurmctld.log").touch()
-    (tmp_path / "jobcomp.txt").write_text("JobId=1\n")
+    (tmp_path / "slurmctld.log").write_text("[…] _job_complete: JobId=1 done\n")
     calls = []
     cluster = SimpleNamespace(
         records=SlurmRecords(tmp_path), clock=clock, reports=list,

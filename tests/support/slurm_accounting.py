@@ -20,7 +20,7 @@ AccountingStoreFlags=job_comment
 """
 
 SLURMDBD_CONF = """\
-AuthType=auth/munge
+AuthType=auth/{auth}
 AuthInfo=socket={directory}/munge/socket
 DbdHost=localhost
 DbdAddr=127.0.0.1
@@ -50,10 +50,12 @@ def reason_to_skip(root: Path) -> str | None:
     return None if all(os.path.lexists(program) for program in programs) else MISSING
 
 
-def slurmdbd_conf(directory: Path, *, user: str, port: int, sql_port: int) -> str:
+def slurmdbd_conf(
+    directory: Path, *, user: str, port: int, sql_port: int, auth: str = "munge"
+) -> str:
     """The file of this name, with which slurmdbd finds munge and its database."""
     return SLURMDBD_CONF.format(
-        directory=directory, user=user, port=port, sql_port=sql_port, password=PASSWORD
+        directory=directory, user=user, port=port, sql_port=sql_port, password=PASSWORD, auth=auth
     )
 
 
@@ -64,19 +66,20 @@ class MariaDB:
         self._data = directory / "mariadb"
         self._data.mkdir()
         self._socket = self._data / "socket"
-        as_user = []
+        # It ends with the process that started it, even if that is killed.
+        become = ["setpriv", "--pdeathsig", "KILL"]
         if os.geteuid() == 0:
-            shutil.chown(self._data, "mysql")
-            as_user = ["--user=mysql"]
-        options = ["--no-defaults", *as_user, f"--datadir={self._data}"]
+            shutil.chown(self._data, "mysql", "mysql")
+            become += ["--reuid", "mysql", "--regid", "mysql", "--clear-groups"]
+        options = ["--no-defaults", f"--datadir={self._data}"]
         subprocess.run(
-            ["mariadb-install-db", *options, "--auth-root-authentication-method=normal",
+            [*become, "mariadb-install-db", *options, "--auth-root-authentication-method=normal",
              "--skip-test-db"], check=True, capture_output=True,
         )  # fmt: skip
         with (directory / "log" / "mariadb.out").open("wb") as log:
             self._process = subprocess.Popen(
-                ["/usr/sbin/mariadbd", *options, f"--socket={self._socket}", f"--port={port}",
-                 "--bind-address=127.0.0.1", f"--pid-file={self._data / 'pid'}",
+                [*become, "/usr/sbin/mariadbd", *options, f"--socket={self._socket}",
+                 f"--port={port}", "--bind-address=127.0.0.1", f"--pid-file={self._data / 'pid'}",
                  "--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900",
                  "--skip-log-bin"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip

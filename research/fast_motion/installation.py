@@ -1,0 +1,160 @@
+"""What walltimed knows and answers in a play where nothing is predicted beforehand."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from msgspec.structs import replace
+
+from predictors.aged_length import site_factor
+from predictors.jobs import Completion, Status, Submission
+from simulator.replay.method_spec import MethodSpec
+from simulator.replay.trace_replay import steps
+from simulator.scheduling.estimates import Estimates
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import simulate
+from simulator.scheduling.slurm_cluster import partition_names
+from simulator.scheduling.workload import Workload, prepare
+from simulator.traces.completions import completions
+from simulator.traces.trace import Integers
+
+CLUSTER = "play"
+
+UNNAMED = "batch"
+"""Name of a job whose log names no executable: every job of Slurm has a name."""
+
+STATUSES: Mapping[str, Status] = {"COMPLETED": Status.COMPLETED, "TIMEOUT": Status.TIMEOUT}
+
+
+def as_submitted(job: Submission, queue: str) -> Submission:
+    """Return a submission of the log under the names that Slurm has for it in a play.
+
+    Slurm knows the log's group as the account.
+    """
+    return replace(
+        job, cluster=CLUSTER, queue=queue, user=job.user and f"u{job.user}", group=None,
+        project=job.group, application=job.application or UNNAMED, requested_memory=None,
+    )  # fmt: skip
+
+
+def words_of(job: Submission) -> Sequence[str]:
+    """Return options of sbatch that say whose job it is, and what."""
+    user = [f"--uid={job.user}"] if job.user else []
+    account = ["-A", job.project] if job.project else []
+    return [*user, *account, "-J", str(job.application)]
+
+
+class Installation(NamedTuple):
+    """A service as it is when the window begins.
+
+    Attributes:
+        method: the one that answers.
+        zero: second 0 of the jobs, in Unix seconds of the clock.
+        history: runs that it knows, on that clock, in the order of their ends.
+        users: names of the window's users.
+        foreseen: what it would answer if the window's jobs started as under EASY, in whole minutes,
+            by the log's number of the job.
+    """
+
+    method: str
+    zero: int
+    history: Sequence[Completion]
+    users: Sequence[str]
+    foreseen: Mapping[int, int]
+
+    @classmethod
+    def of(
+        cls, workload: Workload, chosen: Integers, begin: int, *, method: str, zero: int
+    ) -> Self:
+        """Return the installation that knows the runs of a log that ended before the window.
+
+        Args:
+            workload: the log.
+            chosen: places of the window's jobs.
+            begin: second of the log at which the window begins.
+            method: the one that answers.
+            zero: second 0 of the jobs.
+        """
+        runs = list(_on_clock(workload, begin, zero))
+        ended = sorted((run for run in runs if run.end_time <= zero), key=lambda run: run.end_time)
+        window = prepare(workload.trace.select(chosen), overrun="keep")
+        waits = simulate(window, Semantics(), Estimates.named("requested")).wait
+        jobs = [runs[place].submission for place in chosen]
+        starts = [job.submit_time + wait for job, wait in zip(jobs, waits.tolist(), strict=True)]
+        foreseen = [
+            run_of(job, start, start + seconds)
+            for job, start, seconds in zip(jobs, starts, window.runtime.tolist(), strict=True)
+        ]
+        users = sorted({job.user for job in jobs if job.user})
+        found = cls(method, zero, ended, users, {})
+        numbers = workload.trace.job[chosen].tolist()
+        return found._replace(foreseen=dict(zip(numbers, found.minutes(foreseen), strict=True)))
+
+    def minutes(self, runs: Sequence[Completion]) -> list[int]:
+        """Return what the method answers at each submission, in whole minutes of at least one.
+
+        By then it has learned from the history, and from those of the runs that have ended.
+        """
+        everything = [*self.history, *runs]
+        submit = np.array([run.submission.submit_time for run in everything])
+        end = np.array([run.end_time for run in everything])
+        predictor, first = MethodSpec.parse(self.method).predictor(), len(self.history)
+        found = {}
+        for step in steps(submit, end):
+            for place in step.ended:
+                predictor.observe(everything[place])
+            for place in step.submitted:
+                if place >= first:
+                    answer = predictor.predict(everything[place].submission)
+                    found[place] = max(1, ceil(answer.predicted_walltime / 60))
+        return [found[place] for place in range(first, len(everything))]
+
+    def compared(
+        self, rows: Sequence[dict[str, Any]], submissions: Sequence[Submission], largest: int
+    ) -> dict[str, int]:
+        """Add to the rows of a play what the method answers, and count equal site factors.
+
+        Args:
+            rows: of the play, with the site factors that were seen.
+            submissions: those of its jobs.
+            largest: what a day of age adds to a priority.
+        """
+        runs = [
+            run_of(
+                replace(job, submit_time=float(self.zero + row["submit"])),
+                self.zero + row["start"], self.zero + row["end"], row["state"],
+            )
+            for row, job in zip(rows, submissions, strict=True)
+        ]  # fmt: skip
+        counts = Counter(seen=0, foreseen=0, replayed=0)
+        for row, minutes in zip(rows, self.minutes(runs), strict=True):
+            row["length_minutes"] = min(minutes, row["limit_minutes"])
+            if row["site_factor"] == "":
+                continue
+            foreseen = min(self.foreseen[row["job"]], row["limit_minutes"])
+            counts["seen"] += 1
+            for name, length in (("foreseen", foreseen), ("replayed", row["length_minutes"])):
+                counts[name] += row["site_factor"] == site_factor(60 * length, largest)
+        return dict(counts)
+
+
+def run_of(job: Submission, start: float, end: float, state: str = "COMPLETED") -> Completion:
+    """Return a run in a play, or in a simulation of its jobs."""
+    return Completion(
+        submission=job, start_time=start, end_time=end, runtime=end - start,
+        status=STATUSES.get(state, Status.UNKNOWN),
+    )  # fmt: skip
+
+
+def _on_clock(workload: Workload, begin: int, zero: int) -> Iterator[Completion]:
+    """Yield the runs of a log on the clock of the play, as Slurm would have recorded them."""
+    later = zero - workload.trace.unix_start - workload.origin - begin
+    queues = partition_names(workload)
+    for run, queue in zip(completions(workload.trace), queues, strict=True):
+        job = as_submitted(run.submission, queue)
+        yield replace(
+            run, submission=replace(job, submit_time=job.submit_time + later),
+            start_time=run.start_time + later, end_time=run.end_time + later,
+        )  # fmt: skip
