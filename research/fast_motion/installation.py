@@ -1,11 +1,12 @@
-"""What walltimed knows and answers in a play where nothing is predicted beforehand."""
+"""The history and the answers of walltimed in a play where nothing is predicted beforehand."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from fast_cluster import START
 from msgspec.structs import replace
 
 from predictors.aged_length import site_factor
@@ -21,6 +22,9 @@ from simulator.traces.completions import completions
 from simulator.traces.trace import Integers
 
 CLUSTER = "play"
+
+ZERO = int(START) + 2 * 3600
+"""Second 0 of the jobs in Unix seconds of the clock, long after all daemons have started."""
 
 UNNAMED = "batch"
 """Name of a job whose log names no executable: every job of Slurm has a name."""
@@ -46,51 +50,62 @@ def words_of(job: Submission) -> Sequence[str]:
     return [*user, *account, "-J", str(job.application)]
 
 
+class Window(NamedTuple):
+    """Jobs of a log that are played.
+
+    Attributes:
+        workload: the log.
+        chosen: places of the jobs in it.
+        begin: second of the log that is second 0 of the play.
+    """
+
+    workload: Workload
+    chosen: Integers
+    begin: int
+
+
 class Installation(NamedTuple):
     """A service as it is when the window begins.
 
     Attributes:
         method: the one that answers.
-        zero: second 0 of the jobs, in Unix seconds of the clock.
-        history: runs that it knows, on that clock, in the order of their ends.
+        history: runs that it knows, on the clock of the play, in the order of their ends.
         users: names of the window's users.
         foreseen: what it would answer if the window's jobs started as under EASY, in whole minutes,
             by the log's number of the job.
     """
 
     method: str
-    zero: int
     history: Sequence[Completion]
     users: Sequence[str]
     foreseen: Mapping[int, int]
 
     @classmethod
-    def of(
-        cls, workload: Workload, chosen: Integers, begin: int, *, method: str, zero: int
-    ) -> Self:
+    def of(cls, window: Window, method: str, partition_of: Callable[[str], str]) -> Self:
         """Return the installation that knows the runs of a log that ended before the window.
 
         Args:
-            workload: the log.
-            chosen: places of the window's jobs.
-            begin: second of the log at which the window begins.
+            window: jobs of the log.
             method: the one that answers.
-            zero: second 0 of the jobs.
+            partition_of: returns the partition of a queue.
         """
-        runs = list(_on_clock(workload, begin, zero))
-        ended = sorted((run for run in runs if run.end_time <= zero), key=lambda run: run.end_time)
-        window = prepare(workload.trace.select(chosen), overrun="keep")
-        waits = simulate(window, Semantics(), Estimates.named("requested")).wait
+        workload, chosen, begin = window
+        later = ZERO - workload.trace.unix_start - workload.origin - begin
+        queues = map(partition_of, partition_names(workload))
+        logged = zip(completions(workload.trace), queues, strict=True)
+        runs = [moved(run, queue, later) for run, queue in logged]
+        ended = sorted((run for run in runs if run.end_time <= ZERO), key=lambda run: run.end_time)
+        alone = prepare(workload.trace.select(chosen), overrun="keep")
+        waits = simulate(alone, Semantics(), Estimates.named("requested")).wait
         jobs = [runs[place].submission for place in chosen]
         starts = [job.submit_time + wait for job, wait in zip(jobs, waits.tolist(), strict=True)]
-        foreseen = [
+        simulated = [
             run_of(job, start, start + seconds)
-            for job, start, seconds in zip(jobs, starts, window.runtime.tolist(), strict=True)
+            for job, start, seconds in zip(jobs, starts, alone.runtime.tolist(), strict=True)
         ]
-        users = sorted({job.user for job in jobs if job.user})
-        found = cls(method, zero, ended, users, {})
+        found = cls(method, ended, sorted({job.user for job in jobs if job.user}), {})
         numbers = workload.trace.job[chosen].tolist()
-        return found._replace(foreseen=dict(zip(numbers, found.minutes(foreseen), strict=True)))
+        return found._replace(foreseen=dict(zip(numbers, found.minutes(simulated), strict=True)))
 
     def minutes(self, runs: Sequence[Completion]) -> list[int]:
         """Return what the method answers at each submission, in whole minutes of at least one.
@@ -123,8 +138,8 @@ class Installation(NamedTuple):
         """
         runs = [
             run_of(
-                replace(job, submit_time=float(self.zero + row["submit"])),
-                self.zero + row["start"], self.zero + row["end"], row["state"],
+                replace(job, submit_time=float(ZERO + row["submit"])),
+                ZERO + row["start"], ZERO + row["end"], row["state"],
             )
             for row, job in zip(rows, submissions, strict=True)
         ]  # fmt: skip
@@ -148,13 +163,10 @@ def run_of(job: Submission, start: float, end: float, state: str = "COMPLETED") 
     )  # fmt: skip
 
 
-def _on_clock(workload: Workload, begin: int, zero: int) -> Iterator[Completion]:
-    """Yield the runs of a log on the clock of the play, as Slurm would have recorded them."""
-    later = zero - workload.trace.unix_start - workload.origin - begin
-    queues = partition_names(workload)
-    for run, queue in zip(completions(workload.trace), queues, strict=True):
-        job = as_submitted(run.submission, queue)
-        yield replace(
-            run, submission=replace(job, submit_time=job.submit_time + later),
-            start_time=run.start_time + later, end_time=run.end_time + later,
-        )  # fmt: skip
+def moved(run: Completion, queue: str, seconds: int) -> Completion:
+    """Return a run of the log as Slurm records it in a play, some seconds later."""
+    job = as_submitted(run.submission, queue)
+    return replace(
+        run, submission=replace(job, submit_time=job.submit_time + seconds),
+        start_time=run.start_time + seconds, end_time=run.end_time + seconds,
+    )  # fmt: skip

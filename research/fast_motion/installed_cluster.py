@@ -16,20 +16,16 @@ from urllib.request import urlopen
 import numpy as np
 from fast_cluster import (
     PATH,
-    START,
     ClusterError,
     FastCluster,
     free_ports,
     mount_apart,
 )
-from installation import CLUSTER, Installation
+from installation import CLUSTER, ZERO, Installation
 from played_conf import PlayedConf
 from slurm_accounting import SLURM_CONF, MariaDB, reason_to_skip, slurmdbd_conf
 
 from service.store import open_store
-
-ZERO = int(START) + 2 * 3600
-"""Second 0 of the jobs in Unix seconds of the clock, long after all daemons have started."""
 
 SCRIPTS = Path(__file__).parents[2] / "integrations/slurm"
 
@@ -92,7 +88,7 @@ class InstalledCluster(FastCluster):
 
     def __init__(self, conf: PlayedConf, installation: Installation) -> None:
         super().__init__(conf, Path("/"))
-        self.zero = installation.zero
+        self.zero = ZERO
         self.installation = installation
         self._port, self._accounts, self._sql = free_ports(3)
         self._database: MariaDB | None = None

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from recorded_plays import Likeness, RecordedPlay
-from slurm_play import PLAYS, comparisons, twins_of
+from slurm_play import PLAYS, comparisons, said_of_installed, twins_of
 
 from predictors.base import DEFAULT_METHOD
+from predictors.tuning.tunables import FIRST
 from simulator.scheduling.measures import bounded_slowdown
 from simulator.traces.trace import Integers
 
@@ -79,6 +80,7 @@ ORDER = f"PriorityType=priority/multifactor\n{ALL}\n"
 """Site factors order the queue."""
 
 TODAY, REQUESTED, PREDICTED = "fifo", "order-by-request", "order-by-prediction"
+SERVED = "order-by-service"
 
 CONFIGURATIONS = {
     TODAY: f"PriorityType=priority/basic\n{ALL}\n",
@@ -87,6 +89,7 @@ CONFIGURATIONS = {
     "soft": f"SchedulerParameters=time_min_as_soft_limit\nPriorityType=priority/basic\n{ALL}\n",
     REQUESTED: ORDER,
     PREDICTED: ORDER,
+    SERVED: f"{ORDER}PriorityWeightAge=604800\n",
 }
 
 COMMON = "SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nKillWait=30\nOverTimeLimit=5\n"
@@ -95,8 +98,9 @@ PREDICTIONS = {
     "soft": ("--time-min", "max-usage"),
     REQUESTED: ("--site-factor", "requested"),
     PREDICTED: ("--site-factor", DEFAULT_METHOD),
+    SERVED: ("--installed", FIRST),
 }
-"""What is predicted in a configuration, and by which method."""
+"""What is predicted in a configuration, and by which method; a service runs no round here."""
 
 
 class Row(NamedTuple):
@@ -118,11 +122,14 @@ CONFIGURATIONS_OF = {
 }
 """What is played on each Slurm."""
 
-ROWS = tuple(
-    Row(window, configuration, release)
-    for release, configurations in CONFIGURATIONS_OF.items()
-    for configuration in configurations
-    for window in WINDOWS
+ROWS = (
+    *(
+        Row(window, configuration, release)
+        for release, configurations in CONFIGURATIONS_OF.items()
+        for configuration in configurations
+        for window in WINDOWS
+    ),
+    Row("sp2-284", SERVED, "installed"),
 )
 
 
@@ -164,6 +171,8 @@ def print_table(directory: Path) -> None:
         for name, likeness in pairs.items():
             print(likeness.row(f"  {name}"))
         print(f"  twin {verdict(pairs)}")
+        for name in PLAYS if "filter" in notes[PLAYS[0]] else ():
+            print(f"  {name} play: {said_of_installed(notes[name])}")
 
 
 def verdict(pairs: dict[str, Likeness]) -> str:
@@ -200,7 +209,7 @@ def print_orders(directory: Path) -> None:
     print(f"\n{'order of the queue':40}{'real':>16}{'':>11}{'twin':>16}")
     print(f"{'':40}" + 2 * f"{'mean, min':>10}{'slowd.':>8}{'longest':>9}")
     for row in sorted(ROWS, key=lambda row: row.window):
-        is_ordered = row.configuration in {TODAY, REQUESTED, PREDICTED}
+        is_ordered = row.configuration in {TODAY, REQUESTED, PREDICTED, SERVED}
         if not is_ordered or row.release != "installed" or not is_played(directory / row.name):
             continue
         for name, play, starts in twins_of(directory / row.name):

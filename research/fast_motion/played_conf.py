@@ -96,6 +96,13 @@ class PlayedConf(NamedTuple):
         )
         return "\n".join([common, *self.lines, *nodes, ""])
 
+    def partition_of(self, queue: str) -> str:
+        """Return the partition in which a queue's jobs are played: of its name, or the default."""
+        lines = [line for line in self.lines if line.startswith("PartitionName=")]
+        names = [line.split()[0].partition("=")[2] for line in lines]
+        default = (name for name, line in zip(names, lines, strict=True) if "Default=YES" in line)
+        return queue if queue in names else next(default, names[0])
+
 
 def plain_conf(nodes: int) -> PlayedConf:
     """Return one FIFO partition of nodes with one CPU, which jobs take whole."""

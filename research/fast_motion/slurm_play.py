@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from fast_clock import NoCompilerError
 from fast_cluster import ClusterError, FastCluster, check_slurm, mount_into, unix_of
-from installation import Installation, as_submitted, words_of
-from installed_cluster import ZERO, InstalledCluster, add_users, check_installed
+from installation import Installation, Window, as_submitted, words_of
+from installed_cluster import InstalledCluster, add_users, check_installed
 from played_conf import PlayedConf, plain_conf, read_conf
 from player import Player, PlayJob, Speeds, TooFastError
 from recorded_plays import (
@@ -85,8 +85,8 @@ class LogJob(NamedTuple):
     logged: Submission
 
 
-def window_of(options: argparse.Namespace) -> tuple[Workload, Integers, int]:
-    """Return the log, the places of the window's jobs, and the second at which it begins.
+def window_of(options: argparse.Namespace) -> Window:
+    """Return the jobs of the window, in the order of submission.
 
     Raises:
         WorkloadError: the window has no jobs.
@@ -97,7 +97,7 @@ def window_of(options: argparse.Namespace) -> tuple[Workload, Integers, int]:
     chosen = np.flatnonzero((submit >= 0) & (submit < DAY * options.days))[: options.most_jobs]
     if not len(chosen):
         raise WorkloadError(f"{options.log} has no jobs in that window.")
-    return workload, chosen, begin
+    return Window(workload, chosen, begin)
 
 
 def jobs_of(options: argparse.Namespace) -> tuple[Workload, list[LogJob]]:
@@ -331,7 +331,7 @@ def print_report(directory: Path) -> None:
         play, note = read_play(directory / f"{name}.csv.gz"), notes[name]
         print(f"{name} play: {said_of(play, note)}")
         if "filter" in note:
-            print(f"  {said_of_filter(**note['filter'])}; {said_of_updater(**note['updater'])}")
+            print(f"  {said_of_installed(note)}")
     print(Likeness.HEADS)
     for name, likeness in comparisons(directory):
         print(likeness.row(name))
@@ -355,21 +355,16 @@ def said_of(play: RecordedPlay, note: Mapping[str, Any]) -> str:
     )
 
 
-def said_of_filter(seen: int, foreseen: int, replayed: int) -> str:
-    """Return how many of the site factors that were seen are those of two replays."""
+def said_of_installed(note: Mapping[str, Any]) -> str:
+    """Return how many site factors the filter set as two replays do, and the updater's rounds."""
+    seen, *shares = (note["filter"][name] for name in ("seen", "foreseen", "replayed"))
+    foreseen, replayed = (f"{share / max(seen, 1):.1%}" for share in shares)
+    rounds = note["updater"]
     return (
-        f"filter: {seen} site factors seen, {foreseen / max(seen, 1):.1%} as foreseen, "
-        f"{replayed / max(seen, 1):.1%} as replayed with the play's ends"
-    )
-
-
-def said_of_updater(
-    rounds: int, median_pause: float, longest_pause: float, updated: int, refused: int, failed: int
-) -> str:
-    """Return the updater's rounds, and what it changed."""
-    return (
-        f"updater: {rounds} rounds, {median_pause:.0f} s apart (at most {longest_pause:.0f} s), "
-        f"{updated} factors changed, {refused} refused, {failed} rounds failed"
+        f"{seen} site factors of the filter seen, {foreseen} as foreseen, {replayed} as replayed "
+        f"with the play's ends; updater: {rounds['rounds']} rounds, {rounds['median_pause']:.0f} s "
+        f"apart (at most {rounds['longest_pause']:.0f} s), {rounds['updated']} factors changed, "
+        f"{rounds['refused']} refused, {rounds['failed']} rounds failed"
     )
 
 
@@ -406,8 +401,8 @@ def parsed() -> argparse.Namespace:
         "sjf-aging; needs priority/multifactor without weights",
     )  # fmt: skip
     parser.add_argument(
-        "--installed", metavar="METHOD", default=argparse.SUPPRESS, help="order by what a running service answers the filter; "
-        "needs root, slurmdbd, and priority/multifactor with PriorityWeightAge",
+        "--installed", metavar="METHOD", default=argparse.SUPPRESS, help="order by what a running "
+        "service answers the filter; needs root, slurmdbd, and PriorityWeightAge",
     )  # fmt: skip
     return parser.parse_args()
 
@@ -432,7 +427,7 @@ def play_slurm(options: argparse.Namespace) -> None:
     installation = None
     if method := vars(options).get("installed"):
         check_installed()
-        installation = Installation.of(*window_of(options), method=method, zero=ZERO)
+        installation = Installation.of(window_of(options), method, conf.partition_of)
         add_users(installation.users)
     play_all(options, len(jobs), lambda file: play_once(file, conf, jobs, options, installation))
 

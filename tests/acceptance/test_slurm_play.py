@@ -1,6 +1,7 @@
 """A short log is played twice through a real Slurm in fast motion."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from private_slurm import ROOT
+import slurm_accounting
+from private_slurm import ROOT, reason_to_skip
 from recorded_plays import read_play, rules_of, twin_starts
 
 SCRIPT = Path(__file__).parents[2] / "research/fast_motion/slurm_play.py"
@@ -17,6 +19,10 @@ NEEDED = ("usr/sbin/slurmctld", "usr/sbin/slurmd", "usr/bin/sbatch")
 
 MISSING = [name for name in NEEDED if not (ROOT / name).exists()]
 MISSING += [name for name in ("gcc",) if shutil.which(name) is None]
+
+MISSING_BESIDE = reason_to_skip() or slurm_accounting.reason_to_skip(Path("/"))
+if os.geteuid() != 0 or Path("/") != ROOT:
+    MISSING_BESIDE = "needs root, and a Slurm that is not in a tree of its own"
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -75,3 +81,37 @@ def test_a_log_is_played_twice_and_compared_with_the_twin(tmp_path):
     assert notes["second"]["not_completed"] == 0
     again = subprocess.run(words, capture_output=True, text=True, check=True, timeout=300)
     assert "jobs on 4 nodes" not in again.stdout
+
+
+HISTORY = [
+    (3600 * place, 1, run, 7200, user) for place in range(5) for user, run in ((1, 7200), (2, 60))
+]
+# One job takes all nodes; then that of user 1 is submitted first, and is predicted to be longer.
+WINDOW = [(86_400, 4, 600, 900, 3), (86_460, 4, 600, 7200, 1), (86_520, 4, 600, 7200, 2)]
+
+AGING = CONF.replace("priority/basic", "priority/multifactor\nPriorityWeightAge=604800")
+
+
+@pytest.mark.skipif(MISSING_BESIDE is not None, reason=MISSING_BESIDE or "")
+def test_a_running_service_orders_the_queue_of_a_play(tmp_path):
+    lines = ["; MaxProcs: 4", "; UnixStartTime: 0"]
+    for number, (submit, size, run, limit, user) in enumerate(HISTORY + WINDOW, start=1):
+        fields = f"{number} {submit} 0 {run} {size} -1 -1 {size} {limit} -1 1 {user} 5 -1 -1"
+        lines.append(f"{fields} -1 -1 -1")
+    (tmp_path / "log.swf").write_text("\n".join(lines) + "\n")
+    (tmp_path / "slurm.conf").write_text(AGING)
+    words = [
+        sys.executable, SCRIPT, tmp_path / "log.swf", "--conf", tmp_path / "slurm.conf",
+        "--from", "1", "--installed", "max-usage", "--most-crawled", "1",
+        "--speeds", "50,200,1000", "-o", tmp_path / "plays",
+    ]  # fmt: skip
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=550)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert "as replayed with the play's ends" in done.stdout
+    notes = json.loads((tmp_path / "plays/play.json").read_text())
+    for name in ("first", "second"):
+        play, filtered = read_play(tmp_path / f"plays/{name}.csv.gz"), notes[name]["filter"]
+        assert play.start[2] < play.start[1]
+        assert filtered["seen"] >= 2
+        assert filtered["replayed"] == filtered["seen"]
+        assert notes[name]["updater"]["failed"] == 0
