@@ -6,6 +6,7 @@ from pbs_play import cycle_seconds, play_job, rows_of
 from played_pbs import plain_server, read_server
 from slurm_play import LogJob
 
+from predictors.jobs import Submission
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition
 
 SERVER = """\
@@ -34,7 +35,8 @@ empty
      resources_available.ncpus = 0
 """
 
-JOB = LogJob(7, 60, 12, 300, 10, 5, 0, "short")
+LOGGED = Submission(requested_walltime=600.0, submit_time=60.0)
+JOB = LogJob(7, 60, 12, 300, 10, 5, 0, "short", LOGGED)
 
 
 @pytest.fixture
