@@ -118,7 +118,7 @@ class Row(NamedTuple):
 
 CONFIGURATIONS_OF = {
     "installed": (TODAY, REQUESTED, PREDICTED, "shared"),
-    "later": ("soft", TODAY, "shared"),
+    "later": (TODAY, REQUESTED, PREDICTED, "shared", "soft"),
 }
 """What is played on each Slurm."""
 
@@ -206,15 +206,15 @@ class Waits(NamedTuple):
 
 def print_orders(directory: Path) -> None:
     """Print waits by the order of the queue, of each play and of its twin."""
-    print(f"\n{'order of the queue':40}{'real':>16}{'':>11}{'twin':>16}")
-    print(f"{'':40}" + 2 * f"{'mean, min':>10}{'slowd.':>8}{'longest':>9}")
-    for row in sorted(ROWS, key=lambda row: row.window):
+    print(f"\n{'order of the queue':44}{'real':>16}{'':>11}{'twin':>16}")
+    print(f"{'':44}" + 2 * f"{'mean, min':>10}{'slowd.':>8}{'longest':>9}")
+    for row in sorted(ROWS, key=lambda row: (row.release, row.window)):
         is_ordered = row.configuration in {TODAY, REQUESTED, PREDICTED, SERVED}
-        if not is_ordered or row.release != "installed" or not is_played(directory / row.name):
+        if not is_ordered or not is_played(directory / row.name):
             continue
         for name, play, starts in twins_of(directory / row.name):
             real, twin = Waits.of(play, play.start), Waits.of(play, starts)
-            print(f"{f'{row.window}, {row.configuration}, {name}':40}{real.text()}{twin.text()}")
+            print(f"{f'{row.name}, {name}':44}{real.text()}{twin.text()}")
 
 
 def main() -> None:
