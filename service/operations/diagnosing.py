@@ -225,8 +225,8 @@ def check_callers(service: ServiceDiagnostics, release: str, now: float) -> Iter
                 name="refused-calls",
                 says=f"Calls to {labels['route']} were refused with status "
                 f"{labels['status']} since the service started: {calls:,.0f}.",
-                remedy="Give the caller a token with the scope of that call: docs/deployment.md, "
-                "Access. The count begins anew when the service does.",
+                remedy="Give the caller a token with the scope of that call: docs/operations.md, "
+                "Tokens. The count begins anew when the service does.",
             )
 
 
