@@ -215,7 +215,7 @@ class FastCluster:
         end = time.monotonic() + SOON
         while not condition():
             if time.monotonic() > end or any(each.poll() is not None for each in self._daemons):
-                raise ClusterError(f"Slurm does not start: {self.log()[-2000:]}")
+                raise ClusterError(f"Slurm is not ready: {self.log()[-2000:]}")
             self.clock.go_on(10.0)
             time.sleep(0.05)
 
@@ -273,6 +273,11 @@ class FastCluster:
         output = f"{self.directory}/out/%j"
         script = f"#!{self.directory}/fast_job {run}\n"
         return self.run("sbatch", "--parsable", "-o", output, *options, script=script).strip()
+
+    def shown_jobs(self) -> str:
+        """Return a line of scontrol for each job, once all have ended with their epilogs."""
+        self._await(lambda: not self.run("squeue", "-h"))
+        return self.run("scontrol", "-o", "show", "jobs")
 
     def set_site_factor(self, job: str, factor: int) -> None:
         """Set the SiteFactor of a job."""

@@ -35,11 +35,13 @@ STATUSES: Mapping[str, Status] = {"COMPLETED": Status.COMPLETED, "TIMEOUT": Stat
 def as_submitted(job: Submission, queue: str) -> Submission:
     """Return a submission of the log under the names that Slurm has for it in a play.
 
-    Slurm knows the log's group as the account.
+    Slurm knows the log's group as the account, and limits in whole minutes.
     """
+    limit = 60.0 * ceil(job.requested_walltime / 60)
     return replace(
-        job, cluster=CLUSTER, queue=queue, user=job.user and f"u{job.user}", group=None,
-        project=job.group, application=job.application or UNNAMED, requested_memory=None,
+        job, requested_walltime=limit, cluster=CLUSTER, user=job.user and f"u{job.user}",
+        group=None, project=job.group, queue=queue, application=job.application or UNNAMED,
+        requested_memory=None,
     )  # fmt: skip
 
 

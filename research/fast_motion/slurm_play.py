@@ -197,8 +197,7 @@ def play_once(
         named = installation is not None
         player = Player(cluster, speeds, 60 * options.longest, cluster.zero)
         ids = player.play([play_job(job, rules.cluster, over, named=named) for job in played])
-        shown = cluster.run("scontrol", "-o", "show", "jobs")
-        rows = list(rows_of(shown, player.zero, ids, played))
+        rows = list(rows_of(cluster.shown_jobs(), player.zero, ids, played))
         found = compared(cluster, ids, played, rows, rules)
         write_play(file, rows)
         log = cluster.log()
