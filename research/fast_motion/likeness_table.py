@@ -117,19 +117,16 @@ class Row(NamedTuple):
 
 
 CONFIGURATIONS_OF = {
-    "installed": (TODAY, REQUESTED, PREDICTED, "shared"),
+    "installed": (TODAY, REQUESTED, PREDICTED, SERVED, "shared"),
     "later": (TODAY, REQUESTED, PREDICTED, "shared", "soft"),
 }
 """What is played on each Slurm."""
 
-ROWS = (
-    *(
-        Row(window, configuration, release)
-        for release, configurations in CONFIGURATIONS_OF.items()
-        for configuration in configurations
-        for window in WINDOWS
-    ),
-    Row("sp2-284", SERVED, "installed"),
+ROWS = tuple(
+    Row(window, configuration, release)
+    for release, configurations in CONFIGURATIONS_OF.items()
+    for configuration in configurations
+    for window in WINDOWS
 )
 
 
