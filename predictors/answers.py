@@ -16,7 +16,7 @@ from predictors.base import (
     limited,
     request_of,
 )
-from predictors.compiled import compiled, of_same_types
+from predictors.compiled import compiled
 from predictors.distribution import (
     NO_ROW,
     Evidence,
@@ -27,6 +27,8 @@ from predictors.distribution import (
 )
 from predictors.jobs import Basis, Completion, Interval, PastRun, Prediction, Submission
 from predictors.memory.calibration import (
+    NOTHING,
+    Calibrated,
     Calibration,
     Counts,
     GroupWeights,
@@ -43,9 +45,10 @@ from predictors.memory.columns import (
     UNKNOWN,
     USER,
     Floats,
+    RowWindow,
     within,
 )
-from predictors.memory.histograms import ENOUGH
+from predictors.memory.histograms import ENOUGH, Histograms
 from predictors.memory.job_table import JobTable
 from predictors.parameters import number
 
@@ -69,10 +72,19 @@ _LEVEL, _WIDTH = 0, 1
 Limits = tuple[float, float]
 """Requested walltime, and seconds since the job's start or NOT_RUNNING."""
 
+Wanted = tuple[float, float, float, float]
+"""Price of an underestimate in mean runtimes, coverage, share of underestimated jobs or NO_RATE for
+the least expected cost, and seconds since the job's start or NOT_RUNNING."""
+
 
 class Bounds(NamedTuple):
-    """A prediction in numbers: seconds, and whether levels were corrected."""
+    """A prediction in numbers: runs, seconds, and whether levels were corrected.
 
+    Without any run the seconds mean nothing.
+    """
+
+    own: int
+    others: int
     predicted: float
     lower: float
     median: float
@@ -83,7 +95,7 @@ class Bounds(NamedTuple):
 class DistributionMethod:
     """Base of methods that predict from a distribution of the job's runtime.
 
-    A method defines ``name``, ``least_cost`` and ``evidence``.
+    A method defines ``name``, ``bounds`` and ``evidence``.
 
     Args:
         price: penalty of an underestimate, in mean runtimes of the cluster (0 to 1000).
@@ -107,8 +119,10 @@ class DistributionMethod:
         """The latest runs of the cluster."""
         return Memory(latest_jobs=self._recent.capacity)
 
-    def least_cost(self, submission: Submission) -> tuple[int, int, float]:
-        """Return the numbers of runs of the user and of others, and the estimate in seconds."""
+    def bounds(
+        self, submission: Submission, window: RowWindow, wanted: Wanted, calibrated: Calibrated
+    ) -> Bounds:
+        """Return the prediction of a job of a known user, whose rows ``window`` has, in numbers."""
         raise NotImplementedError
 
     def evidence(self, submission: Submission) -> Evidence:
@@ -118,12 +132,14 @@ class DistributionMethod:
     def predict(self, submission: Submission) -> Prediction:
         """Predict the estimate of least expected cost; a user without runs gets that of ``ask``."""
         own = 0
-        if submission.user is not None:
-            own, _, seconds = self.least_cost(submission)
+        if self.has_distribution(submission):
+            window = self._recent.window(submission)
+            found = self._bounds(submission, window, USUAL, NOTHING)
+            own = found.own
         if not own:
             return replace(self.ask(submission, USUAL), interval=None, median=None)
         basis = Basis(jobs=own, reason="history")
-        return capped(seconds, submission, method=self.name, basis=basis)
+        return capped(found.predicted, submission, method=self.name, basis=basis)
 
     def ask(self, submission: Submission, question: Question) -> Prediction:
         """Predict with median and interval; without evidence the request, from 0 to the request.
@@ -131,34 +147,25 @@ class DistributionMethod:
         A user without runs is predicted from those of others, once levels can be corrected, so
         that CAUTIOUS_RATE of such jobs are underestimated.
         """
-        evidence = self._evidence(submission)
-        if evidence is None:
+        if not self.has_distribution(submission):
             return without_evidence(submission, question, method=self.name)
-        counts = self._calibration.at(submission)
-        if not evidence.own and runs_counted(counts) < ENOUGH:
+        window = self._recent.window(submission)
+        histograms = self._calibration.histograms_at(window)
+        found = self._bounds(submission, window, question, histograms)
+        if not (found.own or (found.others and found.is_corrected)):
             return without_evidence(submission, question, method=self.name)
-        rate = question.underestimation_rate or (NO_RATE if evidence.own else CAUTIOUS_RATE)
-        elapsed = NOT_RUNNING if question.elapsed is None else float(question.elapsed)
-        bounds = predict_interval(
-            evidence.values,
-            evidence.weights,
-            (float(submission.requested_walltime), elapsed),
-            self._price * evidence.mean_runtime,
-            (float(question.coverage), rate),
-            counts,
-        )
-        basis = basis_of(evidence.own, evidence.others)
+        basis = basis_of(found.own, found.others)
         prediction = Prediction(
-            predicted_walltime=bounds.predicted,
+            predicted_walltime=found.predicted,
             requested_walltime=submission.requested_walltime,
             method=self.name,
-            basis=basis if bounds.is_corrected else Basis(jobs=basis.jobs, reason=YOUNG),
-            interval=Interval(lower=bounds.lower, upper=bounds.upper, coverage=question.coverage),
-            median=bounds.median,
+            basis=basis if found.is_corrected else Basis(jobs=basis.jobs, reason=YOUNG),
+            interval=Interval(lower=found.lower, upper=found.upper, coverage=question.coverage),
+            median=found.median,
         )
         if not question.explain:
             return prediction
-        return replace(prediction, explanation=self._explanation(submission, evidence, elapsed))
+        return replace(prediction, explanation=self._explanation(submission, elapsed_of(question)))
 
     def quantiles(
         self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
@@ -207,21 +214,36 @@ class DistributionMethod:
         other._price = number("price", price, 0, 1000)  # noqa: SLF001 - of this class
         return other
 
+    def has_distribution(self, submission: Submission) -> bool:
+        """Return whether the method can weigh runs for a job."""
+        return submission.user is not None
+
+    def _bounds(
+        self,
+        submission: Submission,
+        window: RowWindow,
+        question: Question,
+        histograms: Histograms,
+    ) -> Bounds:
+        """Answer a question in one call of machine code."""
+        rate = float(question.underestimation_rate or NO_RATE)
+        wanted = (float(self._price), float(question.coverage), rate, elapsed_of(question))
+        return self.bounds(submission, window, wanted, (histograms, self._calibration.history))
+
     def _evidence(self, submission: Submission) -> Evidence | None:
         """Return the evidence about a job; None without any run."""
-        if submission.user is None:
+        if not self.has_distribution(submission):
             return None
         evidence = self.evidence(submission)
         return evidence if evidence.own + evidence.others else None
 
-    def _explanation(
-        self, submission: Submission, evidence: Evidence, elapsed: float
-    ) -> tuple[PastRun, ...]:
+    def _explanation(self, submission: Submission, elapsed: float) -> tuple[PastRun, ...]:
         """Return the user's runs of most weight, heaviest first, with their shares of all weight.
 
         Of a running job only support points count that are longer than it has run. Of runs with
         equal weights the newer comes first.
         """
+        evidence = self.evidence(submission)
         longer = evidence.values > elapsed
         total = float(evidence.weights[longer].sum())
         user = self._recent.ids_of(submission)[0]
@@ -234,6 +256,11 @@ class DistributionMethod:
                 found[row] = found.get(row, 0.0) + weight
         heaviest = sorted(found, key=lambda row: (-found[row], -row))[:EXPLAINED]
         return tuple(self._recent.run_at(row, found[row] / total) for row in heaviest)
+
+
+def elapsed_of(question: Question) -> float:
+    """Return the seconds since the job's start, or NOT_RUNNING."""
+    return NOT_RUNNING if question.elapsed is None else float(question.elapsed)
 
 
 def basis_of(own: int, others: int) -> Basis:
@@ -273,7 +300,31 @@ def score_row(
     numbers[NONCONFORMITY, row] = 2.0 * max(0.0, lowest - 0.5, 0.5 - highest)
 
 
-@of_same_types
+@compiled
+def bounds_of(evidence: Evidence, request: float, wanted: Wanted, counts: Counts) -> Bounds:
+    """Return the prediction of a job in numbers.
+
+    Args:
+        evidence: the distribution of the job's runtime.
+        request: of the job, in seconds.
+        wanted: without a rate, users without runs get CAUTIOUS_RATE.
+        counts: of the calibration.
+    """
+    price, coverage, rate, elapsed = wanted
+    own, others = evidence.own, evidence.others
+    if rate < 0 and own == 0:
+        rate = CAUTIOUS_RATE
+    seconds, lower, median, upper, is_corrected = predict_interval(
+        evidence.values,
+        evidence.weights,
+        (request, elapsed),
+        price * evidence.mean_runtime,
+        (coverage, rate),
+        counts,
+    )
+    return Bounds(own, others, seconds, lower, median, upper, is_corrected)
+
+
 @compiled
 def predict_interval(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     values: Floats,
@@ -282,8 +333,8 @@ def predict_interval(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     penalty: float,
     levels: tuple[float, float],
     counts: Counts,
-) -> Bounds:
-    """Return prediction, interval and median of a job.
+) -> tuple[float, float, float, float, bool]:
+    """Return prediction, lower end, median and upper end, and whether levels were corrected.
 
     Args:
         values: support points in ascending order, in seconds.
@@ -322,7 +373,7 @@ def predict_interval(  # noqa: PLR0913, PLR0917 - machine code takes no struct
         first = int(np.searchsorted(values, elapsed, side="right"))
         rest, count = values[first:], len(values) - first
         seconds = bayes_estimate(rest, weights[first:], count, request, penalty)
-    return Bounds(within(seconds, request), lower, median, upper, is_corrected)
+    return within(seconds, request), lower, median, upper, is_corrected
 
 
 @compiled

@@ -62,6 +62,9 @@ _NOT_COUNTED: Ranges = ((0, 0), (0, 0), (0, 0))
 Counts = tuple[Histograms, int]
 """Histograms of the last runs, and the familiarity group of the job."""
 
+Calibrated = tuple[Histograms, int]
+"""Histograms of the last runs, and ``Calibration.history``."""
+
 GroupWeights = tuple[float, float, float, float]
 """Weight of a run in the job's group and among all runs, in the shorter and the longer window."""
 
@@ -110,10 +113,10 @@ class Calibration:
     def at(self, submission: Submission) -> Counts:
         """Return the counts of the runs that had ended when a job was submitted."""
         window = self._recent.window(submission)
-        histograms = self._at(window)
+        histograms = self.histograms_at(window)
         return histograms, familiarity_at(self._recent.columns, window, self.history)
 
-    def _at(self, window: RowWindow) -> Histograms:
+    def histograms_at(self, window: RowWindow) -> Histograms:
         """Return the histograms for a window; NOTHING with fewer than ENOUGH runs."""
         if window.time < self._newest or self._changes.first != UNCHANGED:
             if window.stop - window.first < ENOUGH:
@@ -187,6 +190,13 @@ class RowRange:
         missing = [(first, self._first), (self._stop, stop)]
         self._first, self._stop = min(first, self._first), max(stop, self._stop)
         return [(begin, end) for begin, end in missing if begin < end]
+
+
+@compiled
+def counts_at(columns: Columns, window: RowWindow, calibrated: Calibrated) -> Counts:
+    """Return the counts for a window's user, from those of all jobs."""
+    histograms, history = calibrated
+    return histograms, familiarity_at(columns, window, history)
 
 
 @compiled

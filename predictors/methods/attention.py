@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from predictors.answers import DistributionMethod
+from predictors.answers import Bounds, DistributionMethod, Wanted
 from predictors.distribution import Evidence
 from predictors.jobs import Completion, Submission, without_digits
-from predictors.memory.calibration import Calibration, capacity_for
-from predictors.memory.columns import Floats, JobQuery
+from predictors.memory.calibration import Calibrated, Calibration, capacity_for
+from predictors.memory.columns import Floats, JobQuery, RowWindow
 from predictors.memory.job_table import JobTable
 from predictors.memory.recalibration import RECALIBRATED
 from predictors.methods import attention_decision
@@ -71,14 +71,18 @@ class Attention(DistributionMethod):
         """The parameters in force, without the weights."""
         return {"price": self._price, "history": self._history}
 
-    def least_cost(self, submission: Submission) -> tuple[int, int, float]:
-        """Return the numbers of runs of the user and of others, and the estimate in seconds."""
-        return attention_decision.least_cost(
+    def bounds(
+        self, submission: Submission, window: RowWindow, wanted: Wanted, calibrated: Calibrated
+    ) -> Bounds:
+        """Return the prediction of a job of a known user, whose rows ``window`` has, in numbers."""
+        return attention_decision.bounds(
             self._recent.columns,
-            self._recent.window(submission),
+            window,
             self._job(submission),
-            (float(self._price), self._history),
+            self._history,
             self._model,
+            wanted,
+            calibrated,
         )
 
     def evidence(self, submission: Submission) -> Evidence:

@@ -1,4 +1,4 @@
-"""Weighs the support points of a job, and computes its least-cost estimate: docs/attention.md.
+"""Weighs the support points of a job, and predicts its runtime: docs/attention.md.
 
 The network's weights (equation 3) are blended with those of the handcrafted kernel (4), and mixed
 with a prior for runtimes that no past run had, the tail mixture (5, 6).
@@ -6,10 +6,11 @@ with a prior for runtimes that no past run had, the tail mixture (5, 6).
 
 import numpy as np
 
-from predictors.answers import score_row
+from predictors.answers import Bounds, Wanted, bounds_of, score_row
 from predictors.base import SHORTEST_ESTIMATE
 from predictors.compiled import compiled, compiled_for_threads, of_same_types
-from predictors.distribution import NO_ROW, Evidence, RowIds, bayes_estimate
+from predictors.distribution import NO_ROW, Evidence, RowIds
+from predictors.memory.calibration import Calibrated, counts_at
 from predictors.memory.columns import (
     NONCONFORMITY,
     PIT,
@@ -41,37 +42,18 @@ Sorted = tuple[Floats, Floats]
 """Values in ascending order, in seconds, and their weights."""
 
 
-@of_same_types
 @compiled
-def least_cost(
-    columns: Columns, window: RowWindow, job: JobQuery, settings: tuple[float, int], model: Model
-) -> tuple[int, int, float]:
-    """Return the numbers of runs of the user and of others, and the estimate in seconds.
+def evidence_of(
+    columns: Columns, window: RowWindow, job: JobQuery, history: int, model: Model
+) -> Evidence:
+    """Return the distribution of a job's runtime, empty where no run counts for it.
 
     Args:
         columns: the runs.
         window: the rows that may count.
         job: the job.
-        settings: price, and number of the cluster's last runs that are searched.
+        history: number of the cluster's last runs that are searched.
         model: the learned weights.
-    """
-    price, history = settings
-    support = no_support()
-    count, own, others, mean = gather(columns, window, history, job, support)
-    if count == 1:
-        return 0, 0, 0.0
-    values, weights, _ = weigh(columns, window, history, job, (support, count), model)
-    return own, others, bayes_estimate(values, weights, len(values), job.request, price * mean)
-
-
-@of_same_types
-@compiled
-def distribution(
-    columns: Columns, window: RowWindow, job: JobQuery, history: int, model: Model
-) -> Evidence:
-    """Return the distribution of a job's runtime, empty where no run counts for it.
-
-    Takes what ``least_cost`` takes, without a price.
     """
     support = no_support()
     count, own, others, mean = gather(columns, window, history, job, support)
@@ -79,6 +61,26 @@ def distribution(
         return Evidence(np.empty(0), np.empty(0), np.empty(0, np.int64), 0, 0, mean)
     values, weights, rows = weigh(columns, window, history, job, (support, count), model)
     return Evidence(values, weights, rows, own, others, mean)
+
+
+distribution = of_same_types(evidence_of)
+"""``evidence_of`` for calls from Python."""
+
+
+@of_same_types
+@compiled
+def bounds(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+    columns: Columns,
+    window: RowWindow,
+    job: JobQuery,
+    history: int,
+    model: Model,
+    wanted: Wanted,
+    calibrated: Calibrated,
+) -> Bounds:
+    """Return the prediction by ``evidence_of``, which takes the first arguments."""
+    found = evidence_of(columns, window, job, history, model)
+    return bounds_of(found, job.request, wanted, counts_at(columns, window, calibrated))
 
 
 @compiled_for_threads

@@ -5,12 +5,12 @@ from typing import Any, Self
 import numpy as np
 from msgspec.structs import replace
 
-from predictors.answers import DistributionMethod
+from predictors.answers import Bounds, DistributionMethod, Wanted
 from predictors.base import USUAL
-from predictors.distribution import Evidence, bayes_estimate
+from predictors.distribution import Evidence
 from predictors.jobs import LATEST_TIME, Completion, Submission
-from predictors.memory.calibration import Calibration, capacity_for
-from predictors.memory.columns import Floats, Ids
+from predictors.memory.calibration import Calibrated, Calibration, capacity_for
+from predictors.memory.columns import Floats, Ids, RowWindow
 from predictors.memory.histograms import LONGEST_WINDOW
 from predictors.memory.job_table import LATE_JOBS, JobTable
 from predictors.methods import forest_decision
@@ -72,8 +72,6 @@ class Forest(DistributionMethod):
 
     def evidence(self, submission: Submission) -> Evidence:
         """Return the distribution of a job's runtime by the forest, and by attention as adopted."""
-        if self._learned is None:
-            return Evidence(np.empty(0), np.empty(0), np.empty(0, np.int64), 0, 0, 0.0)
         return forest_decision.distribution(
             self._recent.columns,
             self._recent.window(submission),
@@ -84,18 +82,25 @@ class Forest(DistributionMethod):
             self._index.leaves,
         )
 
-    def least_cost(self, submission: Submission) -> tuple[int, int, float]:
-        """Return the numbers of runs of the user and of others, and the estimate in seconds."""
-        found = self.evidence(submission)
-        if not found.own + found.others:
-            return 0, 0, 0.0
-        request, penalty = float(submission.requested_walltime), self._price * found.mean_runtime
-        count = len(found.values)
-        return (
-            found.own,
-            found.others,
-            bayes_estimate(found.values, found.weights, count, request, penalty),
+    def bounds(
+        self, submission: Submission, window: RowWindow, wanted: Wanted, calibrated: Calibrated
+    ) -> Bounds:
+        """Return the prediction of a job of a known user, whose rows ``window`` has, in numbers."""
+        return forest_decision.bounds(
+            self._recent.columns,
+            window,
+            self._recent.job(normalised(submission)),
+            self._settings,
+            self._model,
+            self._trees,
+            self._index.leaves,
+            wanted,
+            calibrated,
         )
+
+    def has_distribution(self, submission: Submission) -> bool:
+        """Return whether there are trees, and the job has a user."""
+        return self._learned is not None and super().has_distribution(submission)
 
     def observe(self, completion: Completion) -> None:
         """Store the run among the recent ones."""

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from predictors.answers import score_row
+from predictors.answers import Bounds, Wanted, bounds_of, score_row
 from predictors.base import SHORTEST_ESTIMATE
 from predictors.compiled import compiled, compiled_for_threads, of_same_types
 from predictors.distribution import Evidence, bayes_estimate
+from predictors.memory.calibration import Calibrated, counts_at
 from predictors.memory.columns import (
     NONCONFORMITY,
     PIT,
@@ -33,9 +34,8 @@ all weight that attention has."""
 _COUNT = len(FEATURES)
 
 
-@of_same_types
 @compiled
-def distribution(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+def evidence_of(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     columns: Columns,
     window: RowWindow,
     job: JobQuery,
@@ -62,6 +62,28 @@ def distribution(  # noqa: PLR0913, PLR0917 - machine code takes no struct
         for tree in range(len(heads)):
             heads[tree] = leaves.newest[leaf_of(trees, tree, features)]
     return blended(columns, window, job, settings, (found, model[2]), (leaves.previous, heads))
+
+
+distribution = of_same_types(evidence_of)
+"""``evidence_of`` for calls from Python."""
+
+
+@of_same_types
+@compiled
+def bounds(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+    columns: Columns,
+    window: RowWindow,
+    job: JobQuery,
+    settings: Settings,
+    model: Model,
+    trees: Trees,
+    leaves: Leaves,
+    wanted: Wanted,
+    calibrated: Calibrated,
+) -> Bounds:
+    """Return the prediction by ``evidence_of``, which takes the first arguments."""
+    found = evidence_of(columns, window, job, settings, model, trees, leaves)
+    return bounds_of(found, job.request, wanted, counts_at(columns, window, calibrated))
 
 
 @compiled

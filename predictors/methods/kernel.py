@@ -5,9 +5,10 @@
 
 import numpy as np
 
-from predictors.answers import score_row
+from predictors.answers import Bounds, Wanted, bounds_of, score_row
 from predictors.compiled import compiled, compiled_for_threads, of_same_types
-from predictors.distribution import NO_ROW, Evidence, RowIds, bayes_estimate
+from predictors.distribution import NO_ROW, Evidence, RowIds
+from predictors.memory.calibration import Calibrated, counts_at
 from predictors.memory.columns import (
     APPLICATION,
     END,
@@ -82,33 +83,17 @@ def weigh_runs(
     return found[:own], weights[:own]
 
 
-@of_same_types
-@compiled
-def least_cost(
-    columns: Columns, window: RowWindow, job: JobQuery, settings: tuple[float, int, int]
-) -> tuple[int, int, float]:
-    """Return the numbers of runs of the user and of all users, and the estimate in seconds.
-
-    Args:
-        columns: the runs.
-        window: the rows that may count.
-        job: the job.
-        settings: price, most runs of the user, and number of the cluster's last runs to search.
-    """
-    price, most, history = settings
-    found = weigh(columns, window, job, (most, history))
-    penalty = price * found.mean_runtime
-    estimate = bayes_estimate(found.values, found.weights, len(found.values), job.request, penalty)
-    return found.own, found.others, estimate
-
-
 @compiled
 def weigh(
     columns: Columns, window: RowWindow, job: JobQuery, settings: tuple[int, int]
 ) -> Evidence:
     """Return the distribution of a job's runtime by the kernel alone.
 
-    Takes what ``least_cost`` takes, without a price.
+    Args:
+        columns: the runs.
+        window: the rows that may count.
+        job: the job.
+        settings: most runs of the user, and number of the cluster's last runs to search.
     """
     most, history = settings
     numbers = columns[0]
@@ -131,6 +116,21 @@ def weigh(
 
 distribution = of_same_types(weigh)
 """``weigh`` for calls from Python."""
+
+
+@of_same_types
+@compiled
+def bounds(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+    columns: Columns,
+    window: RowWindow,
+    job: JobQuery,
+    settings: tuple[int, int],
+    wanted: Wanted,
+    calibrated: Calibrated,
+) -> Bounds:
+    """Return the prediction by ``weigh``, which takes the first arguments."""
+    found = weigh(columns, window, job, settings)
+    return bounds_of(found, job.request, wanted, counts_at(columns, window, calibrated))
 
 
 @compiled_for_threads

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from predictors.answers import DistributionMethod
+from predictors.answers import Bounds, DistributionMethod, Wanted
 from predictors.distribution import Evidence
 from predictors.jobs import Submission
-from predictors.memory.calibration import Calibration, capacity_for
+from predictors.memory.calibration import Calibrated, Calibration, capacity_for
+from predictors.memory.columns import RowWindow
 from predictors.memory.job_table import JobTable
 from predictors.methods import kernel
 from predictors.parameters import whole_number
@@ -70,14 +71,12 @@ class LeastCost(DistributionMethod):
         """The parameters in force."""
         return {"price": self._price, "window": self._window, "history": self._history}
 
-    def least_cost(self, submission: Submission) -> tuple[int, int, float]:
-        """Return the numbers of runs of the user and of others, and the estimate in seconds."""
-        return kernel.least_cost(
-            self._recent.columns,
-            self._recent.window(submission),
-            self._recent.job(submission),
-            (float(self._price), self._window, self._history),
-        )
+    def bounds(
+        self, submission: Submission, window: RowWindow, wanted: Wanted, calibrated: Calibrated
+    ) -> Bounds:
+        """Return the prediction of a job of a known user, whose rows ``window`` has, in numbers."""
+        job, settings = self._recent.job(submission), (self._window, self._history)
+        return kernel.bounds(self._recent.columns, window, job, settings, wanted, calibrated)
 
     def evidence(self, submission: Submission) -> Evidence:
         """Return the distribution of a job's runtime by the kernel."""
