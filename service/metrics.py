@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from time import time
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -89,9 +90,10 @@ class Metrics:
         self.requests = RequestMetrics(self)
         self.scores = ScoreMetrics(self)
         self.queues = QueueMetrics(self)
-        self.predictions = self.counter(
+        predictions = self.counter(
             "predictions", "Predictions answered, by the method that answered.", "method"
         )
+        self.predictions_of = cache(predictions.labels)
         self.failures = self.counter(
             "method_failures",
             "Errors of a method by phase: answer (the request was answered instead), shadow "

@@ -157,7 +157,7 @@ class Predicting:
         state = self._follower.state_of(submission.cluster)
         as_of = later(submission, body.elapsed or 0.0)
         prediction = running_on(state.ask(method, as_of, question), body.elapsed)
-        self._metrics.predictions.labels(prediction.method).inc()
+        self._metrics.predictions_of(prediction.method).inc()
         prediction_id = f"{self._prefix}-{next(self._serial):x}"
         is_recorded = self._settings.record_predictions and caller.restricted_to is None
         if is_recorded and body.elapsed is None:
