@@ -146,7 +146,7 @@ pbs-play: .venv/served
 	    -o "$(PLAYED)" $(PLAY)
 
 # How near the twin is to real Slurms on the logs of TRACES: four hours of an idle machine, as root,
-# after make slurm and make slurm-root RELEASE=sid. Goes on where it was ended.
+# after make slurm-accounts and make slurm-root RELEASE=sid. Goes on where it was ended.
 twin-likeness: .venv/served
 	$(BIN)/python research/fast_motion/likeness_table.py "$(TRACES)" build/likeness $(PLAY)
 

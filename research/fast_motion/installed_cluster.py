@@ -14,13 +14,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import numpy as np
-from fast_cluster import (
-    PATH,
-    ClusterError,
-    FastCluster,
-    free_ports,
-    mount_apart,
-)
+from fast_cluster import PATH, ClusterError, FastCluster, free_ports, mount_apart
 from installation import CLUSTER, ZERO, Installation
 from played_conf import PlayedConf
 from slurm_accounting import SLURM_CONF, MariaDB, reason_to_skip, slurmdbd_conf
@@ -47,17 +41,19 @@ FIRST_USER = 20_000
 OF_FACTOR = re.compile(r"-?\d+")
 
 
-def check_installed() -> None:
+def check_installed(root: Path) -> None:
     """Check that a play with walltimed is possible.
 
     Raises:
         ClusterError: it is not; the message says why.
     """
-    missing = reason_to_skip(Path("/"))
-    if missing or getuid():
-        raise ClusterError(
-            f"A play with walltimed {missing or 'needs root, for users of the log'}."
-        )
+    missing = reason_to_skip(root)
+    if root != Path("/"):
+        missing = "needs the Slurm of this machine, whose slurmctld finds lua-socket and the users"
+    elif getuid():
+        missing = "needs root, for the users of the log"
+    if missing:
+        raise ClusterError(f"A play with walltimed {missing}.")
 
 
 def add_users(names: Collection[str]) -> None:
@@ -81,9 +77,9 @@ class InstalledCluster(FastCluster):
         installation: what the service knows when it starts.
 
     Attributes:
-        installation: see above.
-        factors: site factors that the filter has set, by job id; those of jobs that were started
-            before they could be seen are missing.
+        installation: likewise.
+        factors: site factors that the filter has set, by job id, without those of jobs that were
+            started before sprio showed them.
     """
 
     def __init__(self, conf: PlayedConf, installation: Installation) -> None:
@@ -113,8 +109,7 @@ class InstalledCluster(FastCluster):
         url = f"sqlite:///{self.directory}/history.sqlite3"
         store = open_store(url)
         store.upgrade()
-        for _ in store.import_completions(self.installation.history):
-            self.clock.go_on(1.0)
+        list(store.import_completions(self.installation.history))
         store.close()
         settings = {"CONFIG": "", "METHOD": self.installation.method, "TUNING": "on-request"}
         words = ("serve", "--port", str(self._port), "--database-url", url)

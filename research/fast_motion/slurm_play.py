@@ -425,7 +425,7 @@ def play_slurm(options: argparse.Namespace) -> None:
         mount_into(options.root)
     installation = None
     if method := vars(options).get("installed"):
-        check_installed()
+        check_installed(options.root)
         installation = Installation.of(window_of(options), method, conf.partition_of)
         add_users(installation.users)
     play_all(options, len(jobs), lambda file: play_once(file, conf, jobs, options, installation))
