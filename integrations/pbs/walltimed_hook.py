@@ -275,7 +275,7 @@ def set_length(job, length):
     try:
         job.Resource_List[LENGTH_RESOURCE] = length
     except Exception:  # the site has not defined the resource
-        pbs.logmsg(pbs.LOG_DEBUG, f"walltimed: no resource named {LENGTH_RESOURCE}")
+        log(pbs.LOG_DEBUG, f"no resource named {LENGTH_RESOURCE}")
 
 
 def is_prediction_id(value):

@@ -444,6 +444,11 @@ def test_a_pbs_that_cannot_log_rejects_nobody(tmp_path):
     assert (run.verdict, run.log) == ("accepted", [])
 
 
+def test_a_pbs_that_cannot_log_sets_soft_walltimes_without_our_resources(tmp_path):
+    run = answered(tmp_path, prediction(), job(is_marked=False), mode="soft", logs=False)
+    assert run.resources["soft_walltime"] == 422
+
+
 def test_a_job_that_pbs_would_never_make_is_accepted(tmp_path):
     event = Event(QUEUEJOB, object())
     event.job = type("Odd", (), {"Resource_List": {}})()

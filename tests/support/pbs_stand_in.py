@@ -159,8 +159,8 @@ def alarm():
         signal.signal(signal.SIGALRM, handler)
 
 
-def run_hook(directory, event, server=None, **config) -> Run:
+def run_hook(directory, event, server=None, *, logs=True, **config) -> Run:
     """Run the hook on an event, configured as a site does."""
     file = directory / "hook.json"
     file.write_text(json.dumps(config))
-    return Run(event, str(file), server)
+    return Run(event, str(file), server, logs=logs)
