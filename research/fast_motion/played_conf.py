@@ -142,7 +142,7 @@ def read_conf(file: Path) -> PlayedConf:
         raise SiteConfError(f"{file} has no NodeName or no PartitionName.")
     lines = [*_kept_settings(settings, changes), *map(_partition, partitions)]
     changes += _left_out("partitions", partitions, ("PartitionName", *_PARTITION))
-    changes.append("All jobs are root's: users, accounts, QOS and their limits play no part.")
+    changes.append("Users, accounts, QOS and their limits play no part.")
     changes.append("Memory, Gres, features, prologs and epilogs play no part.")
     return PlayedConf(lines, nodes, changes)
 
