@@ -74,6 +74,8 @@ class ClusterState:
             name for name, each in self.predictors.items() if each.memory.window_seconds > 0
         ]
         self.unwindowed = [name for name in self.predictors if name not in self.windowed]
+        self.ranked = [name for name in self.unwindowed if name in UNCERTAIN]
+        self.unranked = [name for name in self.unwindowed if name not in UNCERTAIN]
         self.chosen = FIRST
         self._answering = settings.method
         self._metrics = metrics
@@ -221,18 +223,22 @@ class ClusterState:
             if self._throttle.count(method, "learn"):
                 log.exception("a method could not learn from a completion", method=method)
 
-    def remember(self, runs: Sequence[Completion]) -> None:
-        """Observe the cluster's last runs, in order; each method only those that it remembers."""
+    def remember(self, runs: Sequence[Completion], methods: Collection[str]) -> None:
+        """Let methods observe the cluster's last runs, in order, each those that it remembers."""
         count = len(runs)
         judged = count - ErrorRatios.memory.latest_jobs
-        firsts = {
-            name: max(0, count - _noticed(self.predictors[name].memory)) for name in self.unwindowed
-        }
+        firsts = {name: max(0, count - _noticed(self.predictors[name].memory)) for name in methods}
         starts, learning = {*firsts.values()}, list[str]()
         for place, run in enumerate(runs):
             if place in starts:
                 learning = [name for name, first in firsts.items() if first <= place]
-            self.observe(run, learning, is_judged=place >= judged)
+            self.learn(run, learning, is_judged=place >= judged)
+
+    def remember_users(self, runs: Iterable[Completion]) -> None:
+        """Let the accuracy groups and the correction observe the cluster's last runs, in order."""
+        for run in runs:
+            self.accuracy_groups.observe(run)
+            self.correction.observe(run)
 
     def remember_window(self, older: Iterable[Completion], recent: Sequence[Completion]) -> None:
         """Let the methods with a time window observe the runs in it, the older part first.
@@ -355,8 +361,9 @@ class LiveState:
     ) -> None:
         """Observe the parts of a history that ``memories`` require, each by cluster.
 
-        Only methods with a time window observe the older part. Meanwhile the other methods rank
-        their runs, in machine code that lets other threads run.
+        Methods that rank their runs observe them first, and rank them in machine code that lets
+        other threads run. Meanwhile the others observe. Only methods with a time window observe the
+        older part.
 
         Args:
             recent: the first part.
@@ -372,12 +379,14 @@ class LiveState:
             for cluster, runs in groupby(recent, key=_cluster_of):
                 held, before = list(runs), runs_before if waiting == cluster else ()
                 if state := self._state_of(held[0]):
-                    state.remember(held)
                     own = {name: each for name, each in standing.items() if name == cluster}
+                    state.remember(held, state.ranked)
                     for grown, forest in self.growing(own):
                         grown.replant(forest)
+                    ranking.append(beside.submit(state.rank_runs, state.ranked))
+                    state.remember(held, state.unranked)
+                    state.remember_users(held)
                     self.retune(own)
-                    ranking.append(beside.submit(state.rank_runs, state.unwindowed))
                     state.remember_window(before, held)
                 if waiting == cluster:
                     waiting, runs_before = next(older_by_cluster, _NO_CLUSTER)
