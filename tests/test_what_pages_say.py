@@ -65,9 +65,12 @@ def test_the_first_page_shows_the_waits_that_backtest_printed():
 def test_the_first_page_shows_what_the_ladder_found():
     page = (ROOT / "README.md").read_text("utf-8").replace("\N{MINUS SIGN}", "-")
     kept = (ROOT / "results" / "ladder.txt").read_text("utf-8")
-    row = r"^(PBS|Slurm), the last[^\d]* \d +(\S+%) +(\S+%) +(\S+%) +(\S+%) +(\S+)"
+    row = (
+        r"^(PBS|Slurm|Slurm, three partitions), the last[^\d]* \d +(\S+%) +(\S+%) +(\S+%)"
+        r" +(\S+%) +(\S+)"
+    )
     found = re.findall(row, kept, re.MULTILINE)
-    assert len(found) == 3
+    assert len(found) == 6
     for twin, wait, slowdown, by_request, slowdown_by_request, longest in found:
         cells = twin, by_request, wait, slowdown_by_request, slowdown, f"{longest} times"
         assert f"| {' | '.join(cells)} |" in page
