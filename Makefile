@@ -145,8 +145,9 @@ pbs-play: .venv/served
 	WALLTIMED_TEST_OPENPBS=$(OPENPBS) $(BIN)/python research/fast_motion/pbs_play.py "$(LOG)" \
 	    -o "$(PLAYED)" $(PLAY)
 
-# How near the twin is to real Slurms on the logs of TRACES: four hours of an idle machine, as root,
-# after make slurm-accounts and make slurm-root RELEASE=sid. Goes on where it was ended.
+# How near the twin is to real Slurms on the logs of TRACES, as root, after make slurm-accounts and
+# make slurm-root RELEASE=sid: a quarter of an hour for each of 100 rows, or PLAY="--only sp2-284"
+# for some. Goes on where it was ended.
 twin-likeness: .venv/served
 	$(BIN)/python research/fast_motion/likeness_table.py "$(TRACES)" build/likeness $(PLAY)
 

@@ -2,9 +2,9 @@
 
     python research/fast_motion/likeness_table.py TRACES DIR [--root /opt/walltimed-test/slurm-sid]
 
-Each row is two plays of five to ten minutes; those that are in DIR already are not made again, so
-that the command goes on where it was ended. It needs two cores that are otherwise idle. --only
-takes a part of a row's name; --table prints what there is.
+Each row is two plays of five to eight minutes; those that are in DIR already are not made again, so
+that the command goes on where it was ended. Two cores take up to four such commands at once, each
+with rows of its own: --only takes a part of a row's name. --table prints what there is.
 """
 
 import argparse
