@@ -122,7 +122,14 @@ class DistributionMethod:
     def bounds(
         self, submission: Submission, window: RowWindow, wanted: Wanted, calibrated: Calibrated
     ) -> Bounds:
-        """Return the prediction of a job of a known user, whose rows ``window`` has, in numbers."""
+        """Return the prediction of a known user's job in numbers.
+
+        Args:
+            submission: of the job.
+            window: the rows of runs that may count for it.
+            wanted: what is asked.
+            calibrated: what levels are corrected by.
+        """
         raise NotImplementedError
 
     def evidence(self, submission: Submission) -> Evidence:

@@ -85,7 +85,7 @@ class Forest(DistributionMethod):
     def bounds(
         self, submission: Submission, window: RowWindow, wanted: Wanted, calibrated: Calibrated
     ) -> Bounds:
-        """Return the prediction of a job of a known user, whose rows ``window`` has, in numbers."""
+        """Return the prediction of a known user's job in numbers."""
         return forest_decision.bounds(
             self._recent.columns,
             window,

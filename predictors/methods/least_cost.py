@@ -74,7 +74,7 @@ class LeastCost(DistributionMethod):
     def bounds(
         self, submission: Submission, window: RowWindow, wanted: Wanted, calibrated: Calibrated
     ) -> Bounds:
-        """Return the prediction of a job of a known user, whose rows ``window`` has, in numbers."""
+        """Return the prediction of a known user's job in numbers."""
         job, settings = self._recent.job(submission), (self._window, self._history)
         return kernel.bounds(self._recent.columns, window, job, settings, wanted, calibrated)
 

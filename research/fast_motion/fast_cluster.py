@@ -190,7 +190,7 @@ class FastCluster:
         self._await(self._is_idle)
 
     def _start_beside(self) -> None:
-        """Start what slurmctld needs: nothing."""
+        """Start programs before slurmctld; a plain cluster has none."""
 
     def _settings(self) -> str:
         """Return lines of slurm.conf beside those that are played."""

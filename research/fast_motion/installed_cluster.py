@@ -77,7 +77,7 @@ class InstalledCluster(FastCluster):
         installation: what the service knows when it starts.
 
     Attributes:
-        installation: likewise.
+        installation: what the service knows when it starts.
         factors: site factors that the filter has set, by job id, without those of jobs that were
             started before sprio showed them.
     """

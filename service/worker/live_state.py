@@ -252,13 +252,10 @@ class ClusterState:
         for run in chain(older, (run for run in recent if run.end_time >= first)):
             self.learn(run, self.windowed)
 
-    def observe(
-        self, completion: Completion, methods: Collection[str], *, is_judged: bool = True
-    ) -> None:
+    def observe(self, completion: Completion, methods: Collection[str]) -> None:
         """Let methods, the accuracy groups and the correction observe a completion."""
-        self.learn(completion, methods, is_judged=is_judged)
-        self.accuracy_groups.observe(completion)
-        self.correction.observe(completion)
+        self.learn(completion, methods)
+        self.remember_users((completion,))
 
     @property
     def memories(self) -> tuple[Memory, Memory]:
