@@ -16,6 +16,8 @@ from service.worker.processes import LATE_SECONDS, ForecastProcess
 def process():
     """A process with time enough, which compiles nothing and so needs about a second."""
     process = ForecastProcess(60.0, prepare=partial(time.sleep, 1))
+    process.start()  # the first spawn of a test run starts the template of all others, too
+    process.close()
     yield process
     process.close()
 
