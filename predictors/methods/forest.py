@@ -1,5 +1,6 @@
 """The estimate of least expected cost over a distribution that a forest of the site gives."""
 
+from math import inf
 from typing import Any, Self
 
 import numpy as np
@@ -32,6 +33,9 @@ class Forest(DistributionMethod):
     by the time of the submission, by runtimes of like runs, and by attention's own distribution. A
     run enters its leaves as soon as it ends. The prediction is the estimate of least expected cost,
     as in ``attention``, whose tail mixture is used too.
+
+    Levels are corrected by runs that the trees in use were not learned on: what was predicted for
+    the runs that the newest trees know is computed by trees that were learned on older runs only.
 
     Rounds learn the trees in the background and adopt them. If the mean of the distributions of
     forest and attention costs less than that of the forest alone, the round adopts that. Without
@@ -173,8 +177,12 @@ class Forest(DistributionMethod):
 
     @property
     def _settings(self) -> forest_decision.Settings:
-        share = self._learned.attention if self._learned else 0.0
-        return self._history, self._in_leaves, float(share)
+        learned, trees = self._learned, len(self._trees.roots)
+        if learned is None:
+            return self._history, self._in_leaves, 0.0, trees, -inf
+        until = float(learned.until) if learned.calibrating else -inf
+        predicting = trees - learned.calibrating
+        return self._history, self._in_leaves, float(learned.attention), predicting, until
 
     def _learn(self, learned: LearnedForest | None) -> None:
         """Put a forest in force: its leaves and its calibration begin anew."""

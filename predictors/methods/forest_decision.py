@@ -8,6 +8,7 @@ from predictors.compiled import compiled, compiled_for_threads, of_same_types
 from predictors.distribution import Evidence, bayes_estimate
 from predictors.memory.calibration import Calibrated, counts_at
 from predictors.memory.columns import (
+    END,
     NONCONFORMITY,
     PIT,
     REQUEST,
@@ -27,9 +28,10 @@ from predictors.methods.forest_leaves import NO_LEAF, Leaves, weigh_leaves
 from predictors.methods.forest_trees import Trees, leaf_of
 from predictors.methods.kernel import ended_rows, job_of, window_of
 
-Settings = tuple[int, int, float]
-"""Number of last runs that attention searches, number of last runs whose leaves count, and share of
-all weight that attention has."""
+Settings = tuple[int, int, float, int, float]
+"""Number of last runs that attention searches, number of last runs whose leaves count, share of all
+weight that attention has, number of trees that predict, and time (Unix seconds) until which runs
+are scored by the other trees."""
 
 _COUNT = len(FEATURES)
 
@@ -59,7 +61,7 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     found = describe_job(columns, window, settings[0], job, model, (no_support(), features))
     heads = np.full(len(trees.roots), NO_LEAF, np.int32)
     if len(found.values) > 0:
-        for tree in range(len(heads)):
+        for tree in range(settings[3]):
             heads[tree] = leaves.newest[leaf_of(trees, tree, features)]
     return blended(columns, window, job, settings, (found, model[2]), (leaves.previous, heads))
 
@@ -168,6 +170,8 @@ def distribution_of_row(  # noqa: PLR0913, PLR0917 - machine code takes no struc
 ) -> Evidence:
     """Return the distribution that was predicted for a run at its submission.
 
+    That of a run which the trees that predict were learned on is given by the other trees.
+
     Args:
         columns: the runs.
         rows: the first row of all, and the row of the run.
@@ -177,13 +181,14 @@ def distribution_of_row(  # noqa: PLR0913, PLR0917 - machine code takes no struc
         work: support points and features, both overwritten.
     """
     oldest, row = rows
-    history, in_leaves, _ = settings
+    history, in_leaves, _, predicting, until = settings
     job, window = job_of(columns, row), window_of(columns, row, max(oldest, row - history))
     found = describe_job(columns, window, history, job, model, work)
     counted = window_of(columns, row, max(oldest, row - in_leaves))
     heads = np.full(len(leaves.leaf), NO_LEAF, np.int32)
     if len(found.values) > 0:
-        for tree in range(len(heads)):
+        is_new = columns[0][END, row] > until
+        for tree in range(0 if is_new else predicting, predicting if is_new else len(heads)):
             heads[tree] = leaves.previous[tree, row]
     return blended(columns, counted, job, settings, (found, model[2]), (leaves.previous, heads))
 

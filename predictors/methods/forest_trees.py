@@ -18,7 +18,7 @@ from predictors.compiled import compiled
 from predictors.memory.columns import Ids
 from predictors.methods.attention_features import Singles
 from predictors.methods.forest_features import FEATURES, VERSION
-from predictors.parameters import number
+from predictors.parameters import number, whole_number
 
 NO_FEATURE = -1
 """Feature of a leaf."""
@@ -53,10 +53,13 @@ class LearnedForest(Struct, frozen=True, kw_only=True):
     """A forest as a round learns and adopts it.
 
     Attributes:
-        trees: the arrays, as a compressed file of numpy.
+        trees: the arrays, as a compressed file of numpy; the last ``calibrating`` of them do not
+            predict.
         attention: share of all weight that the distribution of ``attention`` has, below 1.
         runs: number of runs that the trees were learned on.
         until: end of the last of them, Unix seconds.
+        calibrating: number of trees that were learned on the older of these runs only. They give
+            the PIT values of runs until ``until``, most of which they were not learned on.
         version: of the features.
     """
 
@@ -64,10 +67,11 @@ class LearnedForest(Struct, frozen=True, kw_only=True):
     attention: float
     runs: int
     until: float
+    calibrating: int = 0
     version: int = VERSION
 
     def __post_init__(self) -> None:
-        """Check share and version.
+        """Check share, number of trees and version.
 
         Raises:
             UnusableForestError: this release cannot use the forest.
@@ -75,6 +79,7 @@ class LearnedForest(Struct, frozen=True, kw_only=True):
         if self.version != VERSION:
             raise UnusableForestError(f"The forest was learned for features {self.version}.")
         number("attention", self.attention, 0, 0.99)
+        whole_number("calibrating", self.calibrating, 0, MOST_TREES - 1)
 
     def summary(self) -> dict[str, Any]:
         """Return the forest without its trees, as JSON values."""
@@ -129,14 +134,15 @@ def check_trees(trees: Trees) -> None:
 
 
 def joined(parts: Sequence[Trees]) -> Trees:
-    """Return trees of one root each as one set of trees."""
+    """Return sets of trees as one set of trees."""
     firsts = np.cumsum([0, *(len(part.features) for part in parts)])[:-1]
     rights = [part.rights + first for part, first in zip(parts, firsts, strict=True)]
+    roots = [part.roots + first for part, first in zip(parts, firsts, strict=True)]
     return Trees(
         np.concatenate([part.features for part in parts]),
         np.concatenate([part.thresholds for part in parts]),
         np.concatenate(rights).astype(np.int32),
-        firsts.astype(np.int32),
+        np.concatenate(roots).astype(np.int32),
     )
 
 

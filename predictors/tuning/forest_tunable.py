@@ -16,6 +16,7 @@ from predictors.methods.forest_trees import (
     Trees,
     joined,
     packed,
+    unpacked,
 )
 from predictors.tuning.tunables import ReplayBuffer, RunRecord
 
@@ -68,7 +69,11 @@ class ForestTrials:
 
     @cached_property
     def _newest(self) -> LearnedForest | None:
-        return learn(self._forest, self._features, 0, self._seed)
+        newest, judged = learn(self._forest, self._features, 0, self._seed), self._judged
+        if newest is None or judged is None:
+            return newest
+        trees = [unpacked(each.trees) for each in (newest, judged)]
+        return replace(newest, trees=packed(joined(trees)), calibrating=len(trees[1].roots))
 
     @property
     def is_possible(self) -> bool:
@@ -84,7 +89,9 @@ class ForestTrials:
         return buffer
 
     def newest(self, attention: float) -> LearnedForest | None:
-        """Return trees learned on the newest runs; None on too few runs.
+        """Return trees learned on the newest runs, and those that were judged, which calibrate.
+
+        None on too few runs.
 
         Args:
             attention: share of attention.

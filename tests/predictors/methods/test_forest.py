@@ -7,6 +7,7 @@ from runs import ended, submission
 
 from predictors.base import COLD_START, Question
 from predictors.distribution import NO_ROW
+from predictors.memory.columns import PIT
 from predictors.methods.attention import Attention
 from predictors.methods.forest import Forest
 from predictors.methods.forest_features import FEATURES
@@ -58,6 +59,13 @@ THREE = [
     ended(2000.0, 1000.0, requested_memory=90.0),
 ]
 """The first is nobody's neighbour: when it was submitted nothing was known."""
+
+
+def scores(forest):
+    """PIT values of all runs; -1 where nothing was predicted."""
+    rows = (forest._recent.first, forest._recent.first + len(forest._recent))
+    forest._score(*rows)
+    return forest._recent.columns[0][PIT, slice(*rows)].tolist()
 
 
 def weights_by_row(evidence):
@@ -118,6 +126,20 @@ def test_half_of_the_weight_can_be_that_of_attention():
     for seconds in (100.0, 200.0, 1000.0, 3600.0):
         halves = [each.weights[each.values <= seconds].sum() / 2 for each in (one, other)]
         assert both.weights[both.values <= seconds].sum() == pytest.approx(sum(halves))
+
+
+def test_runs_that_the_trees_in_use_know_are_scored_by_the_other_trees():
+    """The first tree predicts; until 2,000 s runs are scored by the second, which is one leaf."""
+    both = replace(learned(BY_MEMORY, LEAF), calibrating=1, until=2000.0)
+    runs = [*THREE, ended(3000.0, 150.0, requested_memory=10.0)]
+    forests = [forest_of(runs, each) for each in (both, learned(BY_MEMORY), learned(LEAF))]
+    job = submission(requested_memory=10.0)
+    found, by_memory, in_one_leaf = (scores(forest) for forest in forests)
+    assert found == [*in_one_leaf[:4], by_memory[4]]
+    assert by_memory[3] != in_one_leaf[3]
+    assert by_memory[4] != in_one_leaf[4]
+    evidence = [weights_by_row(forest.evidence(job)) for forest in forests]
+    assert evidence[0] == evidence[1] != evidence[2]
 
 
 def test_without_trees_the_answer_is_the_request():

@@ -106,7 +106,9 @@ def test_a_round_adopts_a_forest_and_lets_auto_answer_with_it():
     assert of_forest.verdict.gain > 0.9
     assert of_forest.after == done.in_force.forest.now.summary()
     assert (of_auto.action, of_auto.after) == ("adopted", "forest")
-    assert done.in_force.forest.now.until == runs[-1].end_time
+    learned = done.in_force.forest.now
+    assert learned.until == runs[-1].end_time
+    assert learned.calibrating == len(unpacked(learned.trees).roots) / 2 == forest_tunable.TREES
 
 
 def test_the_next_round_learns_the_trees_anew():
