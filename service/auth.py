@@ -4,7 +4,7 @@ import asyncio
 import pwd
 import re
 from base64 import b64decode
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
@@ -42,6 +42,10 @@ MUNGE_SECONDS = 2.0
 """Time in which munged has to answer, waiting for a thread included."""
 
 MUNGE_THREADS = 2
+
+
+FindNewTokens = Callable[[], Awaitable[bool]]
+"""Reads the tokens again, unless that was done just now; returns whether it was done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> GatedFastAP
         partial(FastAPI.__call__, app),
         hot=hot,
         guard=worker.guard,
+        find_new_tokens=worker.find_new_tokens,
         munge=MungeCallers(settings.munge_socket, worker.pseudonyms.user),
         names=HostNames(settings.host_names) if settings.is_loopback else None,
         metrics=worker.metrics,
@@ -156,6 +157,7 @@ def visitors_of(worker: Worker) -> Visitors:
     return Visitors(
         worker.guard,
         worker.store,
+        worker.find_new_tokens,
         clock=worker.clock,
         seconds=worker.settings.web_session_hours * SECONDS_PER_HOUR,
     )

@@ -17,8 +17,22 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
-from service.auth import Caller, Guard, MungeCallers, Scope, allowed, is_credential
-from service.errors import STATUSES, EncodedBodyError, ForbiddenError, MalformedRequestError
+from service.auth import (
+    Caller,
+    FindNewTokens,
+    Guard,
+    MungeCallers,
+    Scope,
+    allowed,
+    is_credential,
+)
+from service.errors import (
+    STATUSES,
+    EncodedBodyError,
+    ForbiddenError,
+    MalformedRequestError,
+    MissingTokenError,
+)
 from service.http.error_answers import failure, send_error
 from service.http.hot_calls import HotCalls
 from service.metrics import Metrics, RouteMetrics
@@ -149,6 +163,8 @@ class Gate:
         app: everything else.
         hot: the hot calls.
         guard: knows the tokens.
+        find_new_tokens: lets the guard know those that were just issued, and returns whether it
+            may know more than before.
         munge: knows the users of MUNGE credentials.
         names: under which the service answers while it asks for no tokens; None: any.
         metrics: where requests are counted.
@@ -161,6 +177,7 @@ class Gate:
         *,
         hot: HotCalls,
         guard: Guard,
+        find_new_tokens: FindNewTokens,
         munge: MungeCallers,
         names: HostNames | None,
         metrics: Metrics,
@@ -169,6 +186,7 @@ class Gate:
         self._app = app
         self._hot = hot
         self._guard = guard
+        self._find_new_tokens = find_new_tokens
         self._munge = munge
         self._names = names
         self._metrics = metrics
@@ -257,7 +275,12 @@ class Gate:
             await send(message)
 
         try:
-            credential = self._check_head(connection, endpoint)
+            try:
+                credential = self._check_head(connection, endpoint)
+            except MissingTokenError:
+                if not await self._find_new_tokens():
+                    raise
+                credential = self._check_head(connection, endpoint)
             if credential is not None:
                 caller = await self._munge.caller(credential)
                 connection[CALLER] = allowed(caller, endpoint.scopes)

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.auth import EVERYBODY, Guard
+from service.auth import EVERYBODY, FindNewTokens, Guard
 from service.errors import BodyTooLargeError, ForbiddenError
 from service.store import Store
 from service.web.frame import READERS, Visitor
@@ -32,15 +32,23 @@ class Visitors:
     Args:
         guard: knows the tokens.
         store: keeps the sessions.
+        find_new_tokens: lets the guard know those that were just issued.
         clock: Unix seconds.
         seconds: after which a browser has to log in again.
     """
 
     def __init__(
-        self, guard: Guard, store: Store, *, clock: Callable[[], float], seconds: float
+        self,
+        guard: Guard,
+        store: Store,
+        find_new_tokens: FindNewTokens,
+        *,
+        clock: Callable[[], float],
+        seconds: float,
     ) -> None:
         self._guard = guard
         self._store = store
+        self._find_new_tokens = find_new_tokens
         self._clock = clock
         self._seconds = seconds
 
@@ -64,6 +72,8 @@ class Visitors:
         Returns why not, in a sentence; None if it was opened.
         """
         bearer = self._guard.find(text.strip())
+        if bearer is None and await self._find_new_tokens():
+            bearer = self._guard.find(text.strip())
         if bearer is None:
             return "This is no valid token."
         token, caller = bearer

@@ -5,6 +5,7 @@ import gc
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 
 import structlog
 
@@ -41,6 +42,9 @@ log = structlog.get_logger()
 
 HOUSEKEEPING_SECONDS = 1.0
 """Seconds after which tokens are read again and gauges set."""
+
+TOKENS_ANEW_SECONDS = 0.1
+"""Least seconds between two reads of tokens for callers whose token is not known."""
 
 DAY = 86400.0
 
@@ -152,6 +156,7 @@ class Worker:
         self._seen_drops = 0
         self._seen_commits = 0
         self._known_erasure = 0
+        self._tokens_read = -inf
 
     async def start(self) -> None:
         """Start serving; the history is read meanwhile, until ``follower.started``.
@@ -162,7 +167,7 @@ class Worker:
         """
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
-        self.guard.update(await asyncio.to_thread(self.store.tokens.read_all))
+        await self._read_tokens()
         self._fingerprint = await asyncio.to_thread(self.store.fingerprint)
         self._history_length = await asyncio.to_thread(self.store.past_runs.count)
         held = await asyncio.to_thread(self.store.past_runs.active_clusters)
@@ -347,7 +352,26 @@ class Worker:
             self.set_gauges()
             self.cluster_limit.release()
             with suppress(StoreError):
-                self.guard.update(await asyncio.to_thread(self.store.tokens.read_all))
+                await self._read_tokens()
+
+    async def _read_tokens(self) -> None:
+        self._tokens_read = inf
+        try:
+            self.guard.update(await asyncio.to_thread(self.store.tokens.read_all))
+        finally:
+            self._tokens_read = time.monotonic()
+
+    async def find_new_tokens(self) -> bool:
+        """Read tokens that may have been issued a moment ago; return whether they were read.
+
+        They are read once in TOKENS_ANEW_SECONDS, however many callers have unknown tokens.
+        """
+        if time.monotonic() < self._tokens_read + TOKENS_ANEW_SECONDS:
+            return False
+        with suppress(StoreError):
+            await self._read_tokens()
+            return True
+        return False
 
 
 def catch_up(live: LiveState, reader: LogReader) -> None:

@@ -1,5 +1,7 @@
 import re
+import time
 from base64 import b64encode
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from msgspec.structs import replace
 from service.auth import MOST_CACHED_HEADERS, Guard, Scope, token_text
 from service.errors import ForbiddenError, MissingTokenError
 from service.store import open_store
+from service.worker import worker
 
 API = Path(__file__).parents[3] / "docs" / "api.md"
 JOB = {"requested_walltime": 60}
@@ -159,6 +162,32 @@ def test_tokens_issued_and_revoked_elsewhere_count_soon(service):
     service.wait_until(lambda: service.get("/metrics").status_code == 200)
     service.worker.store.tokens.revoke(token.token_id, NOW)
     service.wait_until(lambda: service.get("/metrics").status_code == 401)
+
+
+def test_a_token_counts_as_soon_as_it_is_issued_elsewhere(serve, store_url, monkeypatch):
+    monkeypatch.setattr(worker, "HOUSEKEEPING_SECONDS", 3600.0)
+    service = serve(store_url)
+    service.token = service.issue("first", "predict")
+    store = open_store(store_url)
+    for name in ("filter", "other filter"):
+        time.sleep(worker.TOKENS_ANEW_SECONDS)
+        _, service.token = store.tokens.issue(name, [Scope.PREDICT], NOW)
+        assert service.get("/metrics").status_code == 200
+    store.close()
+
+
+def test_unknown_tokens_make_the_service_read_the_store_seldom(service, monkeypatch):
+    monkeypatch.setattr(worker, "TOKENS_ANEW_SECONDS", 3600.0)
+    service.token = service.issue("first", "predict")
+    monkeypatch.setattr(service.worker, "_tokens_read", -inf)
+    tokens, reads = service.worker.store.tokens, []
+    read_all = tokens.read_all
+    monkeypatch.setattr(tokens, "read_all", lambda: [reads.append(1), read_all()][1])
+    monkeypatch.setattr(worker, "HOUSEKEEPING_SECONDS", 3600.0)
+    service.token = "wt_1_x"
+    answers = [service.get("/metrics").status_code for _ in range(50)]
+    assert answers == [401] * 50
+    assert 1 <= len(reads) <= 2  # the service may have kept house meanwhile
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ class House:
         guard = SimpleNamespace(is_open=False, bearer_of=lambda _: (token, CALLER))
         token = SimpleNamespace(name=name, token_id="t1")
         store = SimpleNamespace(sessions=self)
-        self.visitors = Visitors(guard, store, clock=lambda: self.now, seconds=60.0)
+        self.visitors = Visitors(guard, store, None, clock=lambda: self.now, seconds=60.0)
 
     def token_of(self, text, now):
         self.asked.append((text, now))
