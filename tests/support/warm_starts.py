@@ -136,10 +136,11 @@ class OwnTemplate:
         return self._template.start(order, files)
 
     def close(self) -> None:
-        """End it, if there is one."""
+        """Kill it, if there is one: it has nothing to store, and may still be loading."""
         if self._template is not None and self._process is not None:
             self._template.close()
-            self._process.wait(60)
+            self._process.kill()
+            self._process.wait()
 
 
 class Warm:
