@@ -44,8 +44,8 @@ MUNGE_SECONDS = 2.0
 MUNGE_THREADS = 2
 
 
-FindNewTokens = Callable[[], Awaitable[bool]]
-"""Reads the tokens again, unless that was done just now; returns whether it was done."""
+FindNewTokens = Callable[[], Awaitable[None]]
+"""Returns once the guard knows every token that was issued before the call."""
 
 
 @dataclass(frozen=True, slots=True)

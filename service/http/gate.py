@@ -163,8 +163,7 @@ class Gate:
         app: everything else.
         hot: the hot calls.
         guard: knows the tokens.
-        find_new_tokens: lets the guard know those that were just issued, and returns whether it
-            may know more than before.
+        find_new_tokens: lets the guard know those that were issued before the call.
         munge: knows the users of MUNGE credentials.
         names: under which the service answers while it asks for no tokens; None: any.
         metrics: where requests are counted.
@@ -278,8 +277,7 @@ class Gate:
             try:
                 credential = self._check_head(connection, endpoint)
             except MissingTokenError:
-                if not await self._find_new_tokens():
-                    raise
+                await self._find_new_tokens()
                 credential = self._check_head(connection, endpoint)
             if credential is not None:
                 caller = await self._munge.caller(credential)

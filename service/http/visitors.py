@@ -32,7 +32,7 @@ class Visitors:
     Args:
         guard: knows the tokens.
         store: keeps the sessions.
-        find_new_tokens: lets the guard know those that were just issued.
+        find_new_tokens: lets the guard know those that were issued before the call.
         clock: Unix seconds.
         seconds: after which a browser has to log in again.
     """
@@ -72,7 +72,8 @@ class Visitors:
         Returns why not, in a sentence; None if it was opened.
         """
         bearer = self._guard.find(text.strip())
-        if bearer is None and await self._find_new_tokens():
+        if bearer is None:
+            await self._find_new_tokens()
             bearer = self._guard.find(text.strip())
         if bearer is None:
             return "This is no valid token."

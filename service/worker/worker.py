@@ -44,7 +44,7 @@ HOUSEKEEPING_SECONDS = 1.0
 """Seconds after which tokens are read again and gauges set."""
 
 TOKENS_ANEW_SECONDS = 0.1
-"""Least seconds between two reads of tokens for callers whose token is not known."""
+"""Least seconds between the beginnings of two reads of tokens."""
 
 DAY = 86400.0
 
@@ -156,7 +156,8 @@ class Worker:
         self._seen_drops = 0
         self._seen_commits = 0
         self._known_erasure = 0
-        self._tokens_read = -inf
+        self._tokens_lock = asyncio.Lock()
+        self._tokens_read_at = -inf
 
     async def start(self) -> None:
         """Start serving; the history is read meanwhile, until ``follower.started``.
@@ -167,7 +168,7 @@ class Worker:
         """
         self.recorder.start(asyncio.get_running_loop())
         await asyncio.to_thread(self.store.check)
-        await self._read_tokens()
+        self.guard.update(await asyncio.to_thread(self.store.tokens.read_all))
         self._fingerprint = await asyncio.to_thread(self.store.fingerprint)
         self._history_length = await asyncio.to_thread(self.store.past_runs.count)
         held = await asyncio.to_thread(self.store.past_runs.active_clusters)
@@ -351,27 +352,23 @@ class Worker:
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
             self.set_gauges()
             self.cluster_limit.release()
-            with suppress(StoreError):
-                await self._read_tokens()
+            await self.find_new_tokens()
 
-    async def _read_tokens(self) -> None:
-        self._tokens_read = inf
-        try:
-            self.guard.update(await asyncio.to_thread(self.store.tokens.read_all))
-        finally:
-            self._tokens_read = time.monotonic()
+    async def find_new_tokens(self) -> None:
+        """Return after a read of the tokens that began after this call; a failed one counts.
 
-    async def find_new_tokens(self) -> bool:
-        """Read tokens that may have been issued a moment ago; return whether they were read.
-
-        They are read once in TOKENS_ANEW_SECONDS, however many callers have unknown tokens.
+        Callers that wait together share a read. Reads go one at a time, so that none replaces a
+        later one, and begin at least TOKENS_ANEW_SECONDS apart, so that guesses cost no more.
         """
-        if time.monotonic() < self._tokens_read + TOKENS_ANEW_SECONDS:
-            return False
-        with suppress(StoreError):
-            await self._read_tokens()
-            return True
-        return False
+        called_at = time.monotonic()
+        async with self._tokens_lock:
+            if self._tokens_read_at >= called_at:
+                return
+            await asyncio.sleep(self._tokens_read_at + TOKENS_ANEW_SECONDS - time.monotonic())
+            began = time.monotonic()
+            with suppress(StoreError):
+                self.guard.update(await asyncio.to_thread(self.store.tokens.read_all))
+            self._tokens_read_at = began
 
 
 def catch_up(live: LiveState, reader: LogReader) -> None:

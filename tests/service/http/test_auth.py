@@ -1,7 +1,7 @@
+import asyncio
 import re
 import time
 from base64 import b64encode
-from math import inf
 from pathlib import Path
 
 import pytest
@@ -164,30 +164,54 @@ def test_tokens_issued_and_revoked_elsewhere_count_soon(service):
     service.wait_until(lambda: service.get("/metrics").status_code == 401)
 
 
-def test_a_token_counts_as_soon_as_it_is_issued_elsewhere(serve, store_url, monkeypatch):
+@pytest.fixture
+def no_housekeeping(monkeypatch):
+    """No reads of tokens but those for callers."""
     monkeypatch.setattr(worker, "HOUSEKEEPING_SECONDS", 3600.0)
-    service = serve(store_url)
-    service.token = service.issue("first", "predict")
-    store = open_store(store_url)
-    for name in ("filter", "other filter"):
-        time.sleep(worker.TOKENS_ANEW_SECONDS)
-        _, service.token = store.tokens.issue(name, [Scope.PREDICT], NOW)
-        assert service.get("/metrics").status_code == 200
-    store.close()
 
 
-def test_unknown_tokens_make_the_service_read_the_store_seldom(service, monkeypatch):
-    monkeypatch.setattr(worker, "TOKENS_ANEW_SECONDS", 3600.0)
-    service.token = service.issue("first", "predict")
-    monkeypatch.setattr(service.worker, "_tokens_read", -inf)
+@pytest.mark.usefixtures("no_housekeeping")
+def test_a_token_counts_in_every_worker_as_soon_as_it_is_issued(serve, store_url, opening):
+    services = [serve(store_url), serve(store_url)]
+    tokens = opening(store_url).tokens
+    for service in services:
+        service.issue("first", "predict")
+    for name in ("filter", "other filter", "third filter"):  # the last read was just now
+        _, text = tokens.issue(name, [Scope.PREDICT], NOW)
+        for service in services:
+            service.token = text
+            assert service.get("/metrics").status_code == 200
+
+
+def at_once(service, calls):
+    """The statuses of calls that are made together."""
+
+    async def together():
+        head = {"authorization": f"Bearer {service.token}"}
+        made = (service._client.get("/metrics", headers=head) for _ in range(calls))
+        return [answer.status_code for answer in await asyncio.gather(*made)]
+
+    return service.run(together())
+
+
+@pytest.mark.usefixtures("no_housekeeping")
+def test_calls_that_come_together_with_a_new_token_are_all_admitted(service):
+    service.issue("first", "predict")
+    _, service.token = service.worker.store.tokens.issue("filter", [Scope.PREDICT], NOW)
+    assert at_once(service, 20) == [200] * 20
+
+
+@pytest.mark.usefixtures("no_housekeeping")
+def test_a_flood_of_wrong_tokens_reads_the_store_ten_times_a_second_at_most(service, monkeypatch):
+    service.issue("first", "predict")
     tokens, reads = service.worker.store.tokens, []
     read_all = tokens.read_all
     monkeypatch.setattr(tokens, "read_all", lambda: [reads.append(1), read_all()][1])
-    monkeypatch.setattr(worker, "HOUSEKEEPING_SECONDS", 3600.0)
     service.token = "wt_1_x"
-    answers = [service.get("/metrics").status_code for _ in range(50)]
-    assert answers == [401] * 50
-    assert 1 <= len(reads) <= 2  # the service may have kept house meanwhile
+    began = time.monotonic()
+    for _ in range(3):
+        assert at_once(service, 100) == [401] * 100
+    assert 1 <= len(reads) <= 1 + (time.monotonic() - began) / worker.TOKENS_ANEW_SECONDS
 
 
 @pytest.fixture
