@@ -29,10 +29,10 @@ class TooShortHistoryError(ValueError):
 class TuningPlan(Struct, frozen=True, kw_only=True):
     """The jobs that a round looks at, and its search.
 
-    The defaults come from the shared traces (results/tuning): with t1 of 2000 or 1500 jobs,
-    as in the batches that Xu et al. 2019 compare, the search follows accidents of the training
-    jobs; with 20000 it found parameters that were better on later jobs too, and with 40000 none
-    better still. The batch that the paper chose is in its Table 1, which our copy lacks.
+    The defaults come from the shared traces (results/tuning.txt): with t1 of 2000 or 1500 jobs,
+    as in the batches that Xu et al. 2019 compare, the search overfits the training jobs; with
+    20000 it found parameters that were better on later jobs too, and with 40000 none better still.
+    The batch that the paper chose is in its Table 1, which our copy lacks.
 
     Attributes:
         history: h, completions before the training jobs, which only serve as neighbours.

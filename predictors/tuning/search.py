@@ -2,8 +2,8 @@
 
 The exhaustive search tries every template with a few values of N, K, alpha and beta. The values are
 far apart on purpose. On the shared traces, finer steps, wider ranges, or smaller steps around the
-best parameters gave lower costs on the training jobs and higher costs on later jobs: the search had
-followed accidents of the training jobs.
+best parameters gave lower costs on the training jobs and higher costs on later jobs: the search
+overfitted.
 """
 
 from collections.abc import Callable, Sequence

@@ -34,7 +34,7 @@ class TakingQueues:
 
         Raises:
             SnapshotTooLargeError: it has too many jobs.
-            InvalidFieldError: a job is in it twice, or was taken in the future.
+            InvalidFieldError: a job is in it twice, or it was taken in the future.
             TooManyClustersError: the service has as many clusters as it may have.
         """
         self._cluster_limit.admit(cluster)
