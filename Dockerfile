@@ -14,6 +14,7 @@ RUN python -m pip --python /opt/walltimed/bin/python install --no-cache-dir --no
         --no-deps --require-hashes -r /build/requirements/build.txt -r /build/requirements/${REQUIREMENTS}.txt
 COPY pyproject.toml README.md LICENSE /build/
 COPY predictors /build/predictors
+COPY terminal /build/terminal
 COPY simulator /build/simulator
 COPY service /build/service
 COPY migrations /build/migrations
@@ -24,7 +25,7 @@ RUN cd /build && python -m pip --python /opt/walltimed/bin/python install --no-c
     && cd /opt/walltimed/lib/python3.11/site-packages \
     && find . -type d -name tests -prune -exec rm -rf {} + \
     && find . -type f \( -name '*.a' -o -name '*.pyx' -o -name '*.c' -o -name '*.h' \) -delete \
-    && /opt/walltimed/bin/python -m compileall -q predictors simulator service migrations \
+    && /opt/walltimed/bin/python -m compileall -q predictors terminal simulator service migrations \
     && cd / && /opt/walltimed/bin/walltimed warm-up \
     && /opt/walltimed/bin/python -c 'import psycopg, uvloop, service.http.server, service.http.app'
 

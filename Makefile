@@ -69,7 +69,7 @@ mutants: .venv/ready
 tests: .venv/ready
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(LONG)
 
-PACKAGES := predictors simulator service migrations
+PACKAGES := predictors terminal simulator service migrations
 
 check: lint types imports
 

@@ -18,10 +18,10 @@ from service.cli.config import settings_in_force
 from service.errors import STATUSES
 from service.metrics import Metrics
 from service.settings import Settings
-from simulator.cli.console import ExitCode
 from simulator.cli.study_table import EXPERIMENTS
 from simulator.engine.policies import POLICIES
 from simulator.studies import STUDIES
+from terminal.console import ExitCode
 
 ROOT = Path(__file__).parent.parent
 API = (ROOT / "docs" / "api.md").read_text()
@@ -161,7 +161,7 @@ def masked(answer: object) -> str:
     return re.sub(r"\d+\.\d{4,}", lambda long: f"{float(long[0]):.3f}", text)
 
 
-PACKAGES = ("predictors", "simulator", "service", "migrations")
+PACKAGES = ("predictors", "terminal", "simulator", "service", "migrations")
 NAMED = re.compile(r"[\w./-]*\w\.py\b")
 INSTALLED = "/usr/share/walltimed/"
 FILES = {path.name for path in ROOT.glob("*/**/*.py") if ".venv" not in path.parts}
@@ -197,7 +197,7 @@ def test_every_study_stands_in_the_module_of_its_commands_name():
     assert [each.name for each in EXPERIMENTS] == sorted(STUDIES)
 
 
-@pytest.mark.parametrize("package", ["predictors", "simulator", "service"])
+@pytest.mark.parametrize("package", ["predictors", "terminal", "simulator", "service"])
 def test_no_two_modules_of_a_package_share_a_name(package):
     files = (ROOT / package).rglob("*.py")
     # The module of a command is called like the command.

@@ -19,8 +19,8 @@ from simulator.scheduling.simulate import simulate
 from simulator.scheduling.slurm_configuration import read_configuration
 from simulator.scheduling.slurm_rules import BASIC, LoggedTimes, SlurmRules
 from simulator.scheduling.workload import Workload, prepare
-from simulator.traces.files import read_bytes, text_writer
 from simulator.traces.trace import SWF_FIELDS, Integers, Trace
+from terminal.files import read_bytes, text_writer
 
 COLUMNS = (
     "job", "submit", "start", "end", "size", "limit_minutes", "time_min_minutes",

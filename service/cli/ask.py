@@ -16,9 +16,14 @@ from service.adapters.values import clock, count, kibibytes, slurm_walltime
 from service.cli.connection import ClusterName, TokenFile, Url, asking, refuse_while_starting
 from service.cli.times import moment, moment_within
 from service.contract.prediction_words import OBSTACLES, no_range, prediction_rows
-from simulator.cli.console import CommandError, ExitCode, out, print_json
-from simulator.cli.options import AsJson
-from simulator.reports.words import duration, walltime
+from terminal.console import (
+    CommandError,
+    ExitCode,
+    out,
+    print_json,
+)
+from terminal.options import AsJson
+from terminal.words import duration, walltime
 
 SHOWN_RUNS = 3
 

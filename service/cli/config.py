@@ -21,8 +21,14 @@ from service.cli.options import (
     surplus_of,
 )
 from service.settings import HISTORY, SYSTEM_DIRECTORY, Settings
-from simulator.cli.console import CommandError, ExitCode, check_file, out, print_json
-from simulator.cli.options import AsJson, ConfigFile
+from terminal.console import (
+    CommandError,
+    ExitCode,
+    check_file,
+    out,
+    print_json,
+)
+from terminal.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from service.store import Store

@@ -27,8 +27,14 @@ from service.cli.host_files import (
 )
 from service.cli.host_files import write as write_file
 from service.cli.options import DatabaseUrl, check_cluster, load_settings, ready
-from simulator.cli.console import CommandError, ExitCode, err, out, print_json
-from simulator.cli.options import AsJson, ConfigFile, choice
+from terminal.console import (
+    CommandError,
+    ExitCode,
+    err,
+    out,
+    print_json,
+)
+from terminal.options import AsJson, ConfigFile, choice
 
 if TYPE_CHECKING:
     from service.operations.diagnosing import Diagnosis, FilterFile

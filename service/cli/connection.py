@@ -11,10 +11,10 @@ import typer
 from rich.markup import escape
 
 from service import munge
-from simulator.cli.console import CommandError, ExitCode, err
+from terminal.console import CommandError, ExitCode, err
 
 if TYPE_CHECKING:
-    from simulator.replay.remote import Client
+    from terminal.client import Client
 
 ON_LOOPBACK = "http://127.0.0.1:8580"
 
@@ -83,7 +83,7 @@ def asking(
         CommandError: the service does not answer or refuses the call, or there are several
             clusters and none is named.
     """
-    from simulator.replay.remote import Client, RemoteError, ServiceUnavailableError
+    from terminal.client import Client, RemoteError, ServiceUnavailableError
 
     address = url or ON_LOOPBACK
 
@@ -108,7 +108,7 @@ def answering(client: "Client", cluster: str | None) -> Iterator[ClusterService]
     Raises:
         CommandError: something is unknown, and the service still reads its history.
     """
-    from simulator.replay.remote import RemoteError
+    from terminal.client import RemoteError
 
     try:
         yield ClusterService(client, cluster)
@@ -124,7 +124,7 @@ def refuse_while_starting(client: "Client") -> None:
     Raises:
         CommandError: the service still reads its history.
     """
-    from simulator.replay.remote import ServiceUnavailableError
+    from terminal.client import ServiceUnavailableError
 
     try:
         client.call("GET", "/health/ready")

@@ -15,8 +15,8 @@ from service.cli.options import (
     opened,
     surplus_of,
 )
-from simulator.cli.console import err, out, print_json
-from simulator.cli.options import AsJson, ConfigFile
+from terminal.console import err, out, print_json
+from terminal.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

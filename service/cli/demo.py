@@ -21,16 +21,17 @@ from msgspec.structs import replace
 
 from predictors.base import DEFAULT_METHOD
 from predictors.jobs import DEFAULT_CLUSTER, Completion
-from simulator.cli.console import err, out, print_tables, progress_bar
-from simulator.cli.options import Limit, OnError
 from simulator.cli.players import PrivateService, private_service, private_settings
 from simulator.cli.replay import default_methods, read_log
+from simulator.cli.results import print_tables
+from terminal.console import err, out, progress_bar
+from terminal.options import Limit, OnError
 
 if TYPE_CHECKING:
     from simulator.cli.replay import PlayedLog
     from simulator.replay.method_spec import MethodSpec
-    from simulator.replay.remote import Client
     from simulator.replay.trace_replay import Replay
+    from terminal.client import Client
 
 PORT = 8580
 """The port on which the demo listens, if the port is free."""
@@ -98,8 +99,8 @@ def demo(
         walltimed demo --exit
     """
     from simulator.replay.method_spec import MethodSpec
-    from simulator.replay.remote import Client
     from simulator.reports.method_summary import summarise, summary_table
+    from terminal.client import Client
 
     specs = [MethodSpec.parse(text) for text in default_methods(None)]
     log = sample(limit)
@@ -270,7 +271,7 @@ class Day:
 
 def job_fields(run: Completion) -> dict[str, object]:
     """Return a job as an entry of ``PUT /v1/clusters/{cluster}/snapshot``."""
-    from simulator.replay.remote import fields_of
+    from terminal.client import fields_of
 
     fields = fields_of(replace(run.submission, requested_processors=processors_of(run)))
     fields.pop("cluster", None)
@@ -309,7 +310,7 @@ def hand_over(client: "Client", day: Day, now: float) -> None:
 
 def play_until(url: str, day: Day, stop: threading.Event) -> None:
     """Run ``play_on`` in this thread, and end when the service does."""
-    from simulator.replay.remote import Client, RemoteError
+    from terminal.client import Client, RemoteError
 
     try:
         with Client(url) as client:

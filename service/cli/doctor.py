@@ -37,16 +37,21 @@ from service.operations.diagnosing import (
     asking_filters,
     diagnose,
 )
-from simulator.cli.console import CommandError, ExitCode, out, print_json
-from simulator.cli.options import AsJson, ConfigFile
-from simulator.reports.words import duration
+from terminal.console import (
+    CommandError,
+    ExitCode,
+    out,
+    print_json,
+)
+from terminal.options import AsJson, ConfigFile
+from terminal.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from service.settings import Settings
     from service.store import ClusterDiagnostics, Store
-    from simulator.replay.remote import Client
+    from terminal.client import Client
 
 UPDATER = "walltimed-slurm-updater.service"
 
@@ -166,7 +171,7 @@ def diagnosed(
 
 def service_diagnostics(url: str, token_file: Path | None) -> ServiceDiagnostics:
     """Return the answers of the service about itself."""
-    from simulator.replay.remote import Client, ServiceUnavailableError, ServiceUnreachableError
+    from terminal.client import Client, ServiceUnavailableError, ServiceUnreachableError
 
     token = token_of(token_file) if token_file else None
     with Client(url, token=token, timeout=SECONDS) as client:
@@ -180,7 +185,7 @@ def service_diagnostics(url: str, token_file: Path | None) -> ServiceDiagnostics
 
 def answers_of(client: "Client") -> ServiceDiagnostics:
     """Return the answers of the service to calls that change nothing."""
-    from simulator.replay.remote import RemoteError
+    from terminal.client import RemoteError
 
     health = answer_of(client, "GET", "/health/ready")
     release, samples, refusal = None, [], None

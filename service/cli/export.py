@@ -12,8 +12,14 @@ import typer
 
 from service.cli.options import DatabaseUrl, load_settings, ready
 from service.cli.times import period_of
-from simulator.cli.console import STANDARD_OUTPUT, CommandError, ExitCode, cell, err
-from simulator.cli.options import ConfigFile
+from terminal.console import (
+    STANDARD_OUTPUT,
+    CommandError,
+    ExitCode,
+    cell,
+    err,
+)
+from terminal.options import ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +100,7 @@ def write(runs: "Iterator[Completion]", form: Form, output: Path | None) -> int:
     Returns:
         The number of runs.
     """
-    from simulator.traces.files import text_writer
+    from terminal.files import text_writer
 
     if form is Form.SWF:
         return write_log(list(runs), output)

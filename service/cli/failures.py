@@ -6,7 +6,14 @@ from typing import Any
 import typer
 from rich.markup import escape
 
-from simulator.cli.console import EXTRAS, CommandError, ExitCode, err, print_json, sentence
+from terminal.console import (
+    EXTRAS,
+    CommandError,
+    ExitCode,
+    err,
+    print_json,
+    sentence,
+)
 
 EXPECTED: Mapping[str, ExitCode] = {
     "service.store.database.StoreUnavailableError": ExitCode.UNAVAILABLE,
@@ -14,7 +21,7 @@ EXPECTED: Mapping[str, ExitCode] = {
     "service.store.database.StoreError": ExitCode.FAILED,
     "service.errors.InvalidFieldError": ExitCode.USAGE,
     "simulator.traces.swf.MalformedLineError": ExitCode.USAGE,
-    "simulator.traces.files.DamagedFileError": ExitCode.USAGE,
+    "terminal.files.DamagedFileError": ExitCode.USAGE,
     "simulator.traces.cleaning.UnknownRuleError": ExitCode.USAGE,
     "simulator.traces.cleaning.NoJobError": ExitCode.USAGE,
     "simulator.replay.method_spec.MethodSpecError": ExitCode.USAGE,
@@ -25,8 +32,8 @@ EXPECTED: Mapping[str, ExitCode] = {
     "simulator.scheduling.workload.WorkloadError": ExitCode.USAGE,
     "simulator.traces.partitions.PartitionsError": ExitCode.USAGE,
     "simulator.scheduling.schedule_file.NoResultError": ExitCode.USAGE,
-    "simulator.replay.remote.AddressError": ExitCode.USAGE,
-    "simulator.replay.remote.RemoteError": ExitCode.FAILED,
+    "terminal.client.AddressError": ExitCode.USAGE,
+    "terminal.client.RemoteError": ExitCode.FAILED,
     "service.adapters.runs.SkippedError": ExitCode.USAGE,
     "predictors.registry.UnknownMethodError": ExitCode.USAGE,
     "builtins.ConnectionError": ExitCode.UNAVAILABLE,

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.options import MOST_DAYS, DatabaseUrl, load_settings, names_of, ready
-from simulator.cli.console import CommandError, ExitCode, err, out, print_json
-from simulator.cli.options import AsJson, ConfigFile
+from terminal.console import (
+    CommandError,
+    ExitCode,
+    err,
+    out,
+    print_json,
+)
+from terminal.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from service.settings import Settings

@@ -12,9 +12,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
-from simulator.cli.console import LISTED, CommandError, ExitCode, err
-from simulator.cli.options import OnError
-from simulator.reports.words import counted
+from simulator.cli.results import LISTED
+from terminal.console import CommandError, ExitCode, err
+from terminal.options import OnError
+from terminal.words import counted
 
 if TYPE_CHECKING:
     from predictors.jobs import Completion
@@ -61,7 +62,7 @@ def sacct(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """Output of sacct: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
     from service.adapters.sacct_text import read_sacct
     from service.adapters.slurm_json import read_sacct_json
-    from simulator.traces.files import read_bytes
+    from terminal.files import read_bytes
 
     content = read_bytes(path).removeprefix(BOM_UTF8)
     if content.lstrip().startswith(b"{"):
@@ -73,7 +74,7 @@ def sacct(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
 def pbs(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """The accounting log of PBS or Torque."""
     from service.adapters.pbs import read_accounting
-    from simulator.traces.files import read_bytes
+    from terminal.files import read_bytes
 
     lines = read_bytes(path).decode("utf-8", "replace").split("\n")
     return of_records(read_accounting(lines, zone=zone, cluster=cluster))
@@ -147,7 +148,7 @@ def format_of(path: str, format_: str | None) -> str:
     Raises:
         CommandError: there is no such format, or the content is of none.
     """
-    from simulator.traces.files import STANDARD_STREAM, read_beginning
+    from terminal.files import STANDARD_STREAM, read_beginning
 
     if format_ is not None:
         if format_ not in FORMATS:

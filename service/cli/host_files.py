@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from service.cli.options import address_of
-from simulator.cli.console import CommandError, ExitCode
+from terminal.console import CommandError, ExitCode
 
 if TYPE_CHECKING:
     from service.settings import Settings

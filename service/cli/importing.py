@@ -17,9 +17,22 @@ from service.cli.options import (
     names_of,
     ready,
 )
-from simulator.cli.console import LISTED, CommandError, ExitCode, out, print_json, progress_bar
-from simulator.cli.options import AsJson, ConfigFile, Format, OnError, TimeZone
-from simulator.reports.words import counted
+from simulator.cli.results import LISTED
+from terminal.console import (
+    CommandError,
+    ExitCode,
+    out,
+    print_json,
+    progress_bar,
+)
+from terminal.options import (
+    AsJson,
+    ConfigFile,
+    Format,
+    OnError,
+    TimeZone,
+)
+from terminal.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

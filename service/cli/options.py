@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from predictors.parameters import suggestion, unknown
-from simulator.cli.console import CommandError, ExitCode, err
+from terminal.console import CommandError, ExitCode, err
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

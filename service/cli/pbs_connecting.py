@@ -17,7 +17,7 @@ from service.cli.host_files import (
     script,
     with_json_values,
 )
-from simulator.cli.console import CommandError, ExitCode
+from terminal.console import CommandError, ExitCode
 
 TOKEN = Path("/etc/walltimed/pbs-token")
 FILTER_TOKEN = Path("/etc/walltimed/filter-token")

@@ -11,9 +11,9 @@ from rich.markup import escape
 from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
 from service.cli.times import moment, moment_within
 from service.contract.prediction_words import no_range, number_rows, prediction_rows
-from simulator.cli.console import err, out, print_json
-from simulator.cli.options import AsJson
-from simulator.reports.words import duration, walltime
+from terminal.console import err, out, print_json
+from terminal.options import AsJson
+from terminal.words import duration, walltime
 
 WIDTHS = {
     "JOBID": 10,
@@ -81,7 +81,7 @@ def live_or_ended(service: ClusterService, job: str) -> dict[str, Any]:
     """
     from urllib.parse import quote
 
-    from simulator.replay.remote import RemoteError
+    from terminal.client import RemoteError
 
     try:
         return service.call("jobs", job)

@@ -18,8 +18,13 @@ from service.cli.options import (
     names_of,
     ready,
 )
-from simulator.cli.console import CommandError, ExitCode, out, print_json
-from simulator.cli.options import AsJson, ConfigFile
+from terminal.console import (
+    CommandError,
+    ExitCode,
+    out,
+    print_json,
+)
+from terminal.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

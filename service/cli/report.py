@@ -15,9 +15,16 @@ from rich.markup import escape
 
 from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
 from service.cli.times import local, period_of
-from simulator.cli.console import CommandError, ExitCode, cell, err, out, print_json
-from simulator.cli.options import AsJson
-from simulator.reports.words import walltime
+from terminal.console import (
+    CommandError,
+    ExitCode,
+    cell,
+    err,
+    out,
+    print_json,
+)
+from terminal.options import AsJson
+from terminal.words import walltime
 
 MOST_USERS = 1000
 """Users of one list."""
@@ -96,7 +103,7 @@ def is_known(service: ClusterService, user: str) -> bool:
     """Return whether the service knows runs of a user, of any time."""
     from urllib.parse import quote
 
-    from simulator.replay.remote import RemoteError
+    from terminal.client import RemoteError
 
     try:
         service.get(f"/v1/users/{quote(user, safe='')}/accuracy")

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from service.cli.options import DatabaseUrl, check_parameters, load_settings, ready
-from simulator.cli import options as values
-from simulator.cli.console import check_file
-from simulator.cli.options import ConfigFile
+from simulator.cli.options import METHODS
+from terminal.console import check_file
+from terminal.options import ConfigFile, one_of
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that bound the threads of numpy's linear algebra. A process starts one for each
@@ -36,9 +36,7 @@ def serve(
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(
-            help="Method for requests that name none.", autocompletion=values.one_of(values.METHODS)
-        ),
+        typer.Option(help="Method for requests that name none.", autocompletion=one_of(METHODS)),
     ] = None,
     allow_unauthenticated: Annotated[
         bool | None,

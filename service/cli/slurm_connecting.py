@@ -16,7 +16,7 @@ from service.cli.host_files import (
     script,
     with_lua_values,
 )
-from simulator.cli.console import CommandError, ExitCode
+from terminal.console import CommandError, ExitCode
 
 JOBCOMP_TOKEN = Path("/etc/walltimed/jobcomp-token")
 FILTER_TOKEN = Path("/etc/walltimed/filter-token")

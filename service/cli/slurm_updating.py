@@ -11,8 +11,14 @@ from predictors.jobs import LONGEST
 from service.cli.connection import token_of
 from service.cli.options import LONGEST_SECONDS
 from service.slurm_updater.planning import LARGEST_SITE_FACTOR, Mode, Order
-from simulator.cli.console import CommandError, ExitCode, err, out, print_json
-from simulator.cli.options import AsJson
+from terminal.console import (
+    CommandError,
+    ExitCode,
+    err,
+    out,
+    print_json,
+)
+from terminal.options import AsJson
 
 if TYPE_CHECKING:
     from service.slurm_updater.updater import QueueUpdate, Updater

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from simulator.cli.console import CommandError, ExitCode
+from terminal.console import CommandError, ExitCode
 
 DAY = 86400.0
 

@@ -10,9 +10,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from service.cli.options import DatabaseUrl, load_settings, names_of, ready
-from simulator.cli import options as values
-from simulator.cli.console import CommandError, ExitCode, out, print_json
-from simulator.cli.options import AsJson, ConfigFile
+from terminal import options as values
+from terminal.console import (
+    CommandError,
+    ExitCode,
+    out,
+    print_json,
+)
+from terminal.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from service.store import Token

@@ -7,8 +7,13 @@ import typer
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.options import DatabaseUrl, load_settings, ready, tuning_plan
-from simulator.cli.console import CommandError, out, print_json, progress_bar
-from simulator.cli.options import AsJson, ConfigFile
+from terminal.console import (
+    CommandError,
+    out,
+    print_json,
+    progress_bar,
+)
+from terminal.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simulator.cli.console import CommandError, err, out, print_json
-from simulator.cli.options import AsJson
+from terminal.console import (
+    CommandError,
+    err,
+    out,
+    print_json,
+)
+from terminal.options import AsJson
 
 if TYPE_CHECKING:
     from predictors.jobs import Completion

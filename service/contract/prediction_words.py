@@ -6,7 +6,7 @@ no models of the API.
 
 from typing import Any
 
-from simulator.reports.words import counted, duration
+from terminal.words import counted, duration
 
 OWNERS = {"knn": "of like jobs", "percentile": "of like jobs"}
 """Owners of the runs behind a prediction, of methods that look beyond the user's own."""

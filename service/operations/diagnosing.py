@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from service.store import ClusterDiagnostics
-from simulator.reports.words import duration
+from terminal.words import duration
 
 FEW = 5
 """Smallest number of runs or predictions for a diagnosis."""

@@ -18,7 +18,7 @@ from service.slurm_updater.handover import HandOver
 from service.slurm_updater.queries import NonsenseError, ServiceQueries
 from service.slurm_updater.slurm import Slurm, SlurmError
 from service.slurm_updater.updater import Updater, UpdaterOptions
-from simulator.replay.remote import Client, RemoteError
+from terminal.client import Client, RemoteError
 
 log = structlog.get_logger()
 

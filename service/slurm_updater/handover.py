@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from service.slurm_updater.slurm import ControllerSettings, Slurm, SlurmError
 from service.slurm_updater.squeue import UnreadableQueueError, read_live_queue
-from simulator.replay.remote import Client, RemoteError
+from terminal.client import Client, RemoteError
 
 NOT_ALLOWED = (
     "the queue is not handed over: the token needs the scopes predict and ingest "

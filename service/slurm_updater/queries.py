@@ -10,7 +10,7 @@ from msgspec import Struct
 from predictors.jobs import Submission
 from service.slurm_updater.planning import Estimate
 from service.slurm_updater.squeue import QueuedJob
-from simulator.replay.remote import Client, RemoteError, fields_of
+from terminal.client import Client, RemoteError, fields_of
 
 BATCH = 500
 """Jobs in one request; the service answers others in between."""

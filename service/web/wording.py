@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from simulator.reports import words
+from terminal import words
 
 NOTHING = "\N{EN DASH}"
 """Text in place of an unknown figure."""

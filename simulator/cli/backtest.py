@@ -15,7 +15,21 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 import typer
 from rich.markup import escape
 
-from simulator.cli.console import (
+from simulator.cli.options import (
+    ADJUSTMENTS,
+    METHODS,
+    ORDERS,
+    POLICIES,
+    TWINS,
+    CoresPerNode,
+    MachineSize,
+    MalformedLines,
+    PbsConfig,
+    Processes,
+    SlurmConfig,
+)
+from simulator.cli.simulate import SiteOfTwin, site_of_twin
+from terminal.console import (
     STANDARD_OUTPUT,
     CommandError,
     ExitCode,
@@ -27,28 +41,16 @@ from simulator.cli.console import (
     print_json,
     progress_bar,
 )
-from simulator.cli.options import (
-    ADJUSTMENTS,
-    METHODS,
-    ORDERS,
-    POLICIES,
-    TWINS,
+from terminal.options import (
     AsJson,
     ConfigFile,
-    CoresPerNode,
     Format,
     Limit,
-    MachineSize,
-    MalformedLines,
     OnError,
-    PbsConfig,
-    Processes,
-    SlurmConfig,
     TimeZone,
     choice,
     one_of,
 )
-from simulator.cli.simulate import SiteOfTwin, site_of_twin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -184,7 +186,7 @@ def backtest(
     from simulator.reports.backtest.site import SiteFiles, give_back_what_is_dropped
     from simulator.reports.backtest.verdict import backtest_of
     from simulator.scheduling.semantics import HANDED_OVER
-    from simulator.traces.files import name_of
+    from terminal.files import name_of
 
     output = page_of(output)
     check_rules(scheduler, profile, order)

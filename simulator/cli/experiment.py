@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from simulator.cli.console import (
+from simulator.cli.options import Processes, Wide
+from simulator.cli.results import print_tables
+from simulator.cli.study_table import EXPERIMENTS, Experiment, option
+from terminal.console import (
     CommandError,
     ExitCode,
     err,
     print_json,
-    print_tables,
     progress_bar,
     sentence,
 )
-from simulator.cli.options import AsJson, Limit, Processes, Wide
-from simulator.cli.study_table import EXPERIMENTS, Experiment, option
+from terminal.options import AsJson, Limit
 
 if TYPE_CHECKING:
     from simulator.studies.study import ExhibitInput, Study

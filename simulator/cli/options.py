@@ -1,13 +1,13 @@
-"""Options that several commands share, and the values that they take."""
+"""Options that several commands about traces share, and the values that they take."""
 
 import re
-from collections.abc import Callable
-from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import typer
+
+from terminal.options import OnError, one_of
 
 
 def _names(package: str, file: str, value: str = "") -> list[str]:
@@ -27,60 +27,9 @@ CORRECTIONS = ("double", "request", "tsafrir")
 ADJUSTMENTS = ("regular", "selective", "order", "order-and-time-min")
 OVERRUNS = ("kill", "keep", "swap")
 ESTIMATES = ("exact", "requested", "service", *(name for name in METHODS if name != "requested"))
-FORMATS = ("swf", "sacct", "pbs")
-SCOPES = ("predict", "ingest", "read", "self", "admin")
-
-Completer = Callable[[str], list[str]]
-
-
-def one_of(values: tuple[str, ...]) -> Completer:
-    """Completes one of ``values``, or the last of a list with commas."""
-
-    def complete(incomplete: str) -> list[str]:
-        before, comma, last = incomplete.rpartition(",")
-        return [f"{before}{comma}{value}" for value in values if value.startswith(last)]
-
-    return complete
-
-
-def choice(text: str, values: tuple[str, ...], *names: str) -> Any:
-    """Return an option that takes one of ``values``, which its help lists."""
-    return typer.Option(*names, help=f"{text}: {', '.join(values)}.", autocompletion=one_of(values))
-
-
-class OnError(StrEnum):
-    """The treatment of a file that has malformed lines."""
-
-    REFUSE = "refuse"
-    SKIP = "skip"
-
-    @property
-    def of_reader(self) -> Literal["raise", "skip"]:
-        """The treatment in the words of ``read_swf``."""
-        return "raise" if self is OnError.REFUSE else "skip"
-
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-
-Limit = Annotated[int | None, typer.Option(min=1, help="Only the first jobs after cleaning.")]
 
 Wide = Annotated[
     bool, typer.Option("--wide", help="All columns, in seconds; default: what fits 80 columns.")
-]
-
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="TOML file; default: WALLTIMED_CONFIG."),
-]
-
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        help=f"One of: {', '.join(FORMATS)}. Default: seen from the content.",
-        autocompletion=one_of(FORMATS),
-    ),
 ]
 
 TraceFile = Annotated[
@@ -89,10 +38,6 @@ TraceFile = Annotated[
 
 MalformedLines = Annotated[
     OnError, typer.Option("--on-error", help="Malformed lines: refuse the file, or skip them.")
-]
-
-TimeZone = Annotated[
-    str, typer.Option(help="Time zone of times without one, such as Europe/Berlin.")
 ]
 
 ReportDirectory = Annotated[

@@ -7,7 +7,7 @@ from os import environ
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from simulator.cli.console import CommandError, ExitCode
+from terminal.console import CommandError, ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +26,9 @@ def opened(
     specs: "Sequence[MethodSpec]", *, url: str | None, token: str | None, in_process: bool
 ) -> "Iterator[Player]":
     """Open a player: predictors in this process, a running service, or a private service."""
-    from simulator.replay.remote import Client, RemotePlayer
+    from simulator.replay.remote import RemotePlayer
     from simulator.replay.trace_replay import InProcess
+    from terminal.client import Client
 
     if in_process:
         if url:

@@ -10,23 +10,9 @@ import typer
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
-from simulator.cli.console import (
-    STANDARD_OUTPUT,
-    check_alone,
-    check_directory,
-    check_file,
-    conclude,
-    need,
-    numbers_of,
-    print_tables,
-    progress_bar,
-)
 from simulator.cli.options import (
-    AsJson,
-    Limit,
     MalformedLines,
     Methods,
-    OnError,
     ReportDirectory,
     ServiceToken,
     ServiceUrl,
@@ -34,6 +20,16 @@ from simulator.cli.options import (
     Wide,
 )
 from simulator.cli.players import opened
+from simulator.cli.results import conclude, numbers_of, print_tables
+from terminal.console import (
+    STANDARD_OUTPUT,
+    check_alone,
+    check_directory,
+    check_file,
+    need,
+    progress_bar,
+)
+from terminal.options import AsJson, Limit, OnError
 
 if TYPE_CHECKING:
     from predictors.jobs import Completion
@@ -77,8 +73,8 @@ class ReplayResult:
     @property
     def facts(self) -> dict[str, str]:
         """Facts about the replay, by name."""
-        from simulator.reports.words import counted
         from simulator.traces.cleaning import in_words
+        from terminal.words import counted
 
         log = self.log
         facts = {

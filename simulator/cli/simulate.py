@@ -12,20 +12,6 @@ import typer
 from rich.markup import escape
 
 from predictors.base import DEFAULT_METHOD
-from simulator.cli.console import (
-    STANDARD_OUTPUT,
-    CommandError,
-    ExitCode,
-    check_alone,
-    check_directory,
-    check_file,
-    conclude,
-    err,
-    need,
-    numbers_of,
-    print_tables,
-    progress_bar,
-)
 from simulator.cli.options import (
     ADJUSTMENTS,
     COMPRESSIONS,
@@ -38,12 +24,9 @@ from simulator.cli.options import (
     PINNED,
     POLICIES,
     TWINS,
-    AsJson,
     CoresPerNode,
-    Limit,
     MachineSize,
     MalformedLines,
-    OnError,
     PbsConfig,
     ReportDirectory,
     ServiceToken,
@@ -51,10 +34,27 @@ from simulator.cli.options import (
     SlurmConfig,
     TraceFile,
     Wide,
+)
+from simulator.cli.players import opened
+from simulator.cli.results import conclude, numbers_of, print_tables
+from terminal.console import (
+    STANDARD_OUTPUT,
+    CommandError,
+    ExitCode,
+    check_alone,
+    check_directory,
+    check_file,
+    err,
+    need,
+    progress_bar,
+)
+from terminal.options import (
+    AsJson,
+    Limit,
+    OnError,
     choice,
     one_of,
 )
-from simulator.cli.players import opened
 
 if TYPE_CHECKING:
     from simulator.reports.comparison import Outcome, Shaking
@@ -160,7 +160,7 @@ def simulate(
     """
     need("matplotlib", for_=report)
     from simulator.reports.comparison import Shaking
-    from simulator.traces.files import name_of
+    from terminal.files import name_of
 
     check_alone(output, "the schedule", as_json=as_json)
     check_file(output)
@@ -224,8 +224,8 @@ def jobs_of(
     from simulator.scheduling.estimates import predictions_of
     from simulator.scheduling.workload import first_jobs, prepare, with_requests
     from simulator.traces.cleaning import NoJobError
-    from simulator.traces.files import name_of
     from simulator.traces.swf import read_swf
+    from terminal.files import name_of
 
     log = first_jobs(read_swf(file, on_error=on_error.of_reader), limit, processors=processors)
     if requests:

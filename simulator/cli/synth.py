@@ -4,8 +4,13 @@ from typing import Annotated
 
 import typer
 
-from simulator.cli.console import check_alone, check_file, err, print_json
-from simulator.cli.options import AsJson
+from terminal.console import (
+    check_alone,
+    check_file,
+    err,
+    print_json,
+)
+from terminal.options import AsJson
 
 
 def synth(
@@ -38,9 +43,9 @@ def synth(
         walltimed synth --jobs 1000 | walltimed replay - --in-process
         walltimed synth --jobs 20000 --load 0.8 -o busy.swf.gz
     """
-    from simulator.traces.files import STANDARD_STREAM
     from simulator.traces.swf import write_swf
     from simulator.traces.synth import SyntheticLog, synthesise
+    from terminal.files import STANDARD_STREAM
 
     check_alone(output, "the trace", as_json=as_json)
     check_file(output)

@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from simulator.cli.console import CommandError, ExitCode, out, print_json
-from simulator.cli.options import AsJson
+from terminal.console import (
+    CommandError,
+    ExitCode,
+    out,
+    print_json,
+)
+from terminal.options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

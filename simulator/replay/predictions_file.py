@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from simulator.replay.trace_replay import Replay
-from simulator.traces.files import read_bytes, text_writer
+from terminal.files import read_bytes, text_writer
 
 HEADS = ("job_id", "method", "predicted", "requested", "actual")
 

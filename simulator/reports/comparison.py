@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from simulator.reports.tables import Column, seconds_columns, table_of
-from simulator.reports.words import duration
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.measures import Measures, measure
 from simulator.scheduling.semantics import Semantics
@@ -13,6 +12,7 @@ from simulator.scheduling.simulate import Schedule, simulate
 from simulator.scheduling.workload import Workload, prepare
 from simulator.traces.shake import FEWEST_REPETITIONS, Spread, shaken
 from simulator.traces.trace import Trace
+from terminal.words import duration
 
 COMPARED = ("wait", "bounded_slowdown", "weighted_wait", "utilisation")
 """The measures whose noise shaking shows."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from simulator.reports.tables import text_table
-from simulator.traces.files import text_writer
+from terminal.files import text_writer
 
 Value = float | None
 """None where there is no number."""

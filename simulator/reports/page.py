@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from simulator.traces.files import write_whole
+from terminal.files import write_whole
 
 _PAGE = """\
 <!doctype html>

@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 from simulator.reports.exhibit import Exhibit, Panel, Value
 from simulator.reports.page import picture
 from simulator.reports.palette import colours_of
-from simulator.traces.files import whole_file
+from terminal.files import whole_file
 
 STYLE: dict[Any, Any] = {
     "font.size": 10,

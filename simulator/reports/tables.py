@@ -7,7 +7,7 @@ from itertools import zip_longest
 from textwrap import fill, wrap
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-from simulator.reports.words import duration
+from terminal.words import duration
 
 Row = TypeVar("Row")
 

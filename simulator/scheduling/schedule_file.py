@@ -23,9 +23,9 @@ import numpy as np
 
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import Schedule
-from simulator.traces.files import text_writer
 from simulator.traces.swf import write_swf
 from simulator.traces.trace import Integers, Reals, Trace
+from terminal.files import text_writer
 
 PREFIX = "Simulation"
 RULES = f"{PREFIX}Rules"

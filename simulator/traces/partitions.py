@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator.traces.files import read_bytes
 from simulator.traces.trace import Trace
+from terminal.files import read_bytes
 
 OTHER_QUEUES = "(other queues)"
 """Name of the partition of all queues without nodes of their own."""

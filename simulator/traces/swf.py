@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.traces.files import DamagedFileError, read_bytes, text_writer
 from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Reals, Reject, Trace
+from terminal.files import DamagedFileError, read_bytes, text_writer
 
 __all__ = ["DamagedFileError", "MalformedLineError", "Reject", "Trace", "read_swf", "write_swf"]
 

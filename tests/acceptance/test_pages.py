@@ -12,7 +12,7 @@ from selenium.webdriver.common.keys import Keys
 
 from service.store import open_store
 from simulator.cli.players import private_service
-from simulator.replay.remote import Client
+from terminal.client import Client
 
 pytestmark = [
     pytest.mark.lengthy(20),

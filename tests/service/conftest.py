@@ -10,7 +10,7 @@ from asgi_client import InProcess
 from command_line import played_by_threads, refused, walltimed  # noqa: F401 - fixtures
 
 from service.worker.processes import ForecastProcess
-from simulator.replay.remote import Client
+from terminal.client import Client
 
 
 @pytest.fixture

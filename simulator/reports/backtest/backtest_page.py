@@ -23,9 +23,9 @@ from simulator.reports.backtest.verdict import (
 from simulator.reports.backtest.winners import GroupChange, GroupChanges
 from simulator.reports.page import paragraph, section
 from simulator.reports.palette import name_of_method
-from simulator.reports.words import big, change, changes, counted, duration, less_or_more, share
 from simulator.scheduling.estimates import EXACT, REQUESTED
-from simulator.traces.files import write_whole
+from terminal.files import write_whole
+from terminal.words import big, change, changes, counted, duration, less_or_more, share
 
 LISTED: Mapping[str, int] = {
     "users": 6,

@@ -9,7 +9,7 @@ import numpy as np
 
 from simulator.reports.backtest.repetitions import QUANTILES, Play, Values, by_month
 from simulator.reports.backtest.site import BacktestSite
-from simulator.reports.words import duration
+from terminal.words import duration
 
 SLACK = 300.0
 """Seconds; waits that differ by less are the same to everybody."""

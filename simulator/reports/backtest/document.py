@@ -22,8 +22,8 @@ from simulator.reports.backtest.verdict import (
     users_of,
 )
 from simulator.reports.tables import text_table
-from simulator.reports.words import changes, counted, duration, share
 from simulator.scheduling.estimates import EXACT, REQUESTED
+from terminal.words import changes, counted, duration, share
 
 
 def as_document(tested: Backtest) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from simulator.reports.backtest.repetitions import Play
 from simulator.reports.backtest.winners import GroupChange, GroupChanges
-from simulator.reports.words import duration, listed, share
+from terminal.words import duration, listed, share
 
 LONGEST_WAIT_FACTOR = 1.25
 """The longest wait may grow by this factor."""

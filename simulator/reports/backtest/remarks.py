@@ -8,8 +8,8 @@ from simulator.reports.backtest import gains
 from simulator.reports.backtest.repetitions import Play
 from simulator.reports.backtest.site import WEEKS
 from simulator.reports.backtest.verdict import Backtest
-from simulator.reports.words import big, duration, less_or_more, one_in
 from simulator.scheduling.estimates import EXACT
+from terminal.words import big, duration, less_or_more, one_in
 
 NEAR = 1.1
 """Predictions of a week are good if their error is at most this multiple of the whole log's."""

@@ -9,8 +9,8 @@ import numpy as np
 from simulator.reports.backtest.believability import Believability, Quality
 from simulator.reports.backtest.repetitions import Play
 from simulator.reports.backtest.site import BacktestSite
-from simulator.reports.words import counted, duration, share
 from simulator.scheduling.workload import Workload
+from terminal.words import counted, duration, share
 
 BacktestVerdict = Literal["turn-on", "observe", "not-worth-it", "indication", "too-little-data"]
 

@@ -19,7 +19,10 @@ from simulator.reports.backtest.repetitions import Play, Plays
 from simulator.reports.backtest.site import BY_REQUEST, BacktestSite
 from simulator.reports.backtest.special_logs import BacktestVerdict, SpecialLog, unusual
 from simulator.reports.backtest.winners import GroupChanges, changes_of
-from simulator.reports.words import (
+from simulator.scheduling.estimates import EXACT, REQUESTED
+from simulator.scheduling.workload import Workload
+from simulator.traces.shake import FEWEST_REPETITIONS
+from terminal.words import (
     change,
     counted,
     less_or_more,
@@ -27,9 +30,6 @@ from simulator.reports.words import (
     share,
     told_apart,
 )
-from simulator.scheduling.estimates import EXACT, REQUESTED
-from simulator.scheduling.workload import Workload
-from simulator.traces.shake import FEWEST_REPETITIONS
 
 HEADLINES: Mapping[BacktestVerdict, str] = {
     "turn-on": "Turn it on",

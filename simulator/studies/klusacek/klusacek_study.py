@@ -25,7 +25,6 @@ from simulator.reports.schedule_report import (
     waits_of,
 )
 from simulator.reports.tables import text_table
-from simulator.reports.words import listed
 from simulator.studies.klusacek.klusacek_simulations import (
     CTC,
     ESTIMATES,
@@ -43,6 +42,7 @@ from simulator.studies.klusacek.klusacek_simulations import (
 )
 from simulator.studies.simulations import Results, Simulation, scheduling_study
 from simulator.studies.study import ExhibitInput, Exhibits, LogPart, Make, StudyError
+from terminal.words import listed
 
 NAMES = {"exact": "exact", "requested": "requests", "max-usage": "predictor"}
 

@@ -8,11 +8,11 @@ import pytest
 from runs import runs_by_job
 
 from service.cli.formats import recorded_log
-from simulator.cli.options import OnError
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import prepare
+from terminal.options import OnError
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -17,6 +17,7 @@ from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import ORDERS
 from simulator.scheduling.semantics import EVENT_ORDERS, HAND_OVERS, PROFILES, TWINS
 from simulator.scheduling.workload import OVERRUNS
+from terminal import options as shared
 
 pytestmark = pytest.mark.cold
 
@@ -51,8 +52,8 @@ def offered(line: str) -> set[str]:
         (values.CORRECTIONS, CORRECTION_NUMBERS),
         (values.ADJUSTMENTS, {**PROFILES, **HAND_OVERS}),
         (values.OVERRUNS, OVERRUNS),
-        (values.FORMATS, FORMATS),
-        (values.SCOPES, [scope.value for scope in Scope]),
+        (shared.FORMATS, FORMATS),
+        (shared.SCOPES, [scope.value for scope in Scope]),
     ],
 )
 def test_what_is_offered_is_what_there_is(named, owned):

@@ -6,8 +6,8 @@ import pytest
 
 from service.cli.ask import request_in
 from service.cli.times import moment, period_of
-from simulator.cli.console import CommandError
-from simulator.reports.words import walltime
+from terminal.console import CommandError
+from terminal.words import walltime
 
 SLURM = """#!/bin/bash
 #SBATCH --job-name=train -t 2-00:00:00

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from asgi_client import InProcess, run_of
 
-from simulator.cli.console import ExitCode
+from terminal.console import ExitCode
 
 CLUSTER = "hill"
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from predictors.registry import METHODS, UNCERTAIN
 from service.cli.times import moment
-from simulator.reports.words import duration
+from terminal.words import duration
 
 USERS = ("ada", "bob", "cleo")
 REQUESTS = (45.5, 300.0, 3600.0, 86_400.0, 400_000.0)

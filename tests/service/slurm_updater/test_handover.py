@@ -11,7 +11,7 @@ from service.contract.queue_bodies import QueueBody
 from service.slurm_updater.handover import NOT_ALLOWED, HandOver, pools_of, read_nodes
 from service.slurm_updater.slurm import ControllerSettings, rules_of
 from service.slurm_updater.squeue import NO_LIMIT, read_live_queue
-from simulator.replay.remote import RemoteError
+from terminal.client import RemoteError
 
 SHOWN = Path(__file__).parents[2] / "data" / "slurm" / "squeue_22.05.json"
 SINFO = "n1|short|8/0/0/8\nn2|short|2/6/0/8\nn2|long|2/6/0/8\nn3|gpu|0/0/8/8\nn4|gpu|1/3/4/8\n"

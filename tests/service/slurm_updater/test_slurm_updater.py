@@ -35,7 +35,7 @@ from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, kee
 from service.slurm_updater.squeue import UnreadableQueueError, read_queue, tasks_of
 from service.slurm_updater.updater import Updater, UpdaterOptions
 from service.slurm_updater.updates import MOST_CREDIT, UpdatePace
-from simulator.replay.remote import RemoteError
+from terminal.client import RemoteError
 
 SAMPLES = Path(__file__).parents[4] / "shared" / "samples" / "slurm"
 NOW = 1_795_282_100.0
@@ -46,7 +46,7 @@ NAMED = 'a|b, "c" ü'
 
 
 class InProcessClient:
-    """The calls of ``simulator.replay.remote.Client``, made inside this process."""
+    """The calls of ``terminal.client.Client``, made inside this process."""
 
     def __init__(self, service) -> None:
         self.service = service

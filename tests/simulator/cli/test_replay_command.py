@@ -13,9 +13,9 @@ from workloads import synthetic
 from predictors.registry import METHODS
 from simulator.cli.players import private_service
 from simulator.replay.method_spec import usual_methods
-from simulator.replay.remote import Client
-from simulator.traces.files import read_bytes
 from simulator.traces.swf import read_swf
+from terminal.client import Client
+from terminal.files import read_bytes
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from simulator.studies.simulations import Simulation
 from simulator.studies.study import StudyError, Takes, names_of, play_all, require_machines
 from simulator.studies.xu.published import jobs_of
 from simulator.traces.cleaning import NoJobError
-from simulator.traces.files import text_writer
 from simulator.traces.swf import MalformedLineError, Reject
+from terminal.files import text_writer
 
 ON_LOGS = {name: study for name, study in STUDIES.items() if study.takes is Takes.DIRECTORY}
 

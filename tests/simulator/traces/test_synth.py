@@ -10,10 +10,10 @@ from predictors.measures import measure
 from predictors.registry import create
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.traces.completions import completions
-from simulator.traces.files import read_bytes
 from simulator.traces.swf import read_swf
 from simulator.traces.synth import SyntheticLog, lublin, synthesise
 from simulator.traces.synth.sessions import MAXIMUM, MOST_USAGE, POPULAR, request
+from terminal.files import read_bytes
 
 SHIPPED = files("simulator") / "data" / "synthetic.swf.gz"
 

@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 from hand_worked_log import run
 
-from simulator.replay.remote import (
+from terminal.client import (
     AddressError,
     Client,
     RemoteError,
@@ -132,7 +132,7 @@ def test_the_token_and_the_path_of_the_address_are_sent():
 
 
 def test_many_completions_go_in_several_requests(monkeypatch):
-    monkeypatch.setattr("simulator.replay.remote.LARGEST_BATCH", 2)
+    monkeypatch.setattr("terminal.client.LARGEST_BATCH", 2)
     with server(OK, OK) as (url, requests), Client(url) as client:
         client.observe(*(run(number, 0, 1) for number in range(3)))
     assert [request.count(b'"job_id"') for request in requests] == [2, 1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator.reports.words import change, changes, counted, duration, one_in, told_apart
+from terminal.words import change, changes, counted, duration, one_in, told_apart
 
 
 @pytest.mark.parametrize(

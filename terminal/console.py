@@ -1,26 +1,16 @@
-"""The common parts of all commands: output for people and machines, exit codes, errors.
-
-Commands that play a log end alike: a report, the result itself, and the exit code.
-"""
+"""The common parts of all commands: output for people and machines, exit codes, errors."""
 
 import os
 import sys
 from enum import IntEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import msgspec
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from simulator.traces.trace import Reject
-
 
 out = Console(highlight=False)
 """Results, on standard output."""
@@ -47,13 +37,6 @@ class CommandError(Exception):
         """Fail with ``message`` on standard error and ``code`` as the exit code."""
         super().__init__(message)
         self.code = code
-
-
-def print_tables(text: str, *, wide: bool = False, end: str = "") -> None:
-    """Print text with tables, in 80 columns or as wide as it is; everybody prints tables here."""
-    from simulator.reports.tables import fitted
-
-    out.print(text if wide else fitted(text), soft_wrap=True, markup=False, end=end)
 
 
 SCHEMA = 1
@@ -192,55 +175,3 @@ def sentence(error: BaseException) -> str:
         name = f"{error.filename}: " if error.filename else ""
         return f"{name}{error.strerror}."
     return " ".join(str(error).split())
-
-
-LISTED = 5
-"""Number of rejected lines that are printed; ``--json`` prints all of them."""
-
-
-def numbers_of(rejected: "Sequence[Reject]") -> str:
-    """Return the count of malformed lines and the numbers of the first."""
-    lines = ", ".join(str(each.line) for each in rejected[:LISTED])
-    more = " and more; --json lists them all" if len(rejected) > LISTED else ""
-    return f"{len(rejected):,}: {lines}{more}"
-
-
-class PlayResult(Protocol):
-    """The result of playing a log."""
-
-    @property
-    def rejected(self) -> "Sequence[Reject]":
-        """The malformed lines of the log."""
-
-    def show(self, *, wide: bool) -> None:
-        """Print the facts and the tables; ``wide`` has all columns, in seconds."""
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the result as a JSON object."""
-
-    def write(self, directory: Path) -> None:
-        """Write the page with its pictures and data."""
-
-
-def conclude(
-    result: PlayResult, *, report: Path | None, wide: bool, as_json: bool, is_piped: bool
-) -> None:
-    """Write the report and print the result, unless a file of the command goes to standard output.
-
-    Raises:
-        typer.Exit: the log has malformed lines.
-    """
-    if report:
-        result.write(report)
-        tell_report(report)
-    if as_json:
-        print_json(result.as_data())
-    elif not is_piped:
-        result.show(wide=wide)
-    if result.rejected:
-        raise typer.Exit(ExitCode.PARTIAL)
-
-
-def tell_report(directory: Path) -> None:
-    """Say where the page of a report is."""
-    err.print(f"The report is {directory / 'index.html'}.", soft_wrap=True, markup=False)

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from simulator.traces.files import text_writer
 from simulator.traces.swf import read_swf, write_swf
+from terminal.files import text_writer
 
 LINE = "1 0 -1 9 1 -1 -1 1 9 -1 1 1 1 1 1 1 -1 -1\n"
 
