@@ -21,13 +21,7 @@ from service.cli.options import (
     surplus_of,
 )
 from service.settings import HISTORY, SYSTEM_DIRECTORY, Settings
-from terminal.console import (
-    CommandError,
-    ExitCode,
-    check_file,
-    out,
-    print_json,
-)
+from terminal.console import CommandError, ExitCode, check_file, out, print_json
 from terminal.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:

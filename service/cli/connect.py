@@ -27,13 +27,7 @@ from service.cli.host_files import (
 )
 from service.cli.host_files import write as write_file
 from service.cli.options import DatabaseUrl, check_cluster, load_settings, ready
-from terminal.console import (
-    CommandError,
-    ExitCode,
-    err,
-    out,
-    print_json,
-)
+from terminal.console import CommandError, ExitCode, err, out, print_json
 from terminal.options import AsJson, ConfigFile, choice
 
 if TYPE_CHECKING:

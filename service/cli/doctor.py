@@ -37,12 +37,7 @@ from service.operations.diagnosing import (
     asking_filters,
     diagnose,
 )
-from terminal.console import (
-    CommandError,
-    ExitCode,
-    out,
-    print_json,
-)
+from terminal.console import CommandError, ExitCode, out, print_json
 from terminal.options import AsJson, ConfigFile
 from terminal.words import duration
 

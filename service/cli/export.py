@@ -12,13 +12,7 @@ import typer
 
 from service.cli.options import DatabaseUrl, load_settings, ready
 from service.cli.times import period_of
-from terminal.console import (
-    STANDARD_OUTPUT,
-    CommandError,
-    ExitCode,
-    cell,
-    err,
-)
+from terminal.console import STANDARD_OUTPUT, CommandError, ExitCode, cell, err
 from terminal.options import ConfigFile
 
 if TYPE_CHECKING:

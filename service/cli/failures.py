@@ -6,14 +6,7 @@ from typing import Any
 import typer
 from rich.markup import escape
 
-from terminal.console import (
-    EXTRAS,
-    CommandError,
-    ExitCode,
-    err,
-    print_json,
-    sentence,
-)
+from terminal.console import EXTRAS, CommandError, ExitCode, err, print_json, sentence
 
 EXPECTED: Mapping[str, ExitCode] = {
     "service.store.database.StoreUnavailableError": ExitCode.UNAVAILABLE,

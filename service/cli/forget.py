@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.options import MOST_DAYS, DatabaseUrl, load_settings, names_of, ready
-from terminal.console import (
-    CommandError,
-    ExitCode,
-    err,
-    out,
-    print_json,
-)
+from terminal.console import CommandError, ExitCode, err, out, print_json
 from terminal.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:

@@ -18,20 +18,8 @@ from service.cli.options import (
     ready,
 )
 from simulator.cli.results import LISTED
-from terminal.console import (
-    CommandError,
-    ExitCode,
-    out,
-    print_json,
-    progress_bar,
-)
-from terminal.options import (
-    AsJson,
-    ConfigFile,
-    Format,
-    OnError,
-    TimeZone,
-)
+from terminal.console import CommandError, ExitCode, out, print_json, progress_bar
+from terminal.options import AsJson, ConfigFile, Format, OnError, TimeZone
 from terminal.words import counted
 
 if TYPE_CHECKING:

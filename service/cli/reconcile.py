@@ -18,12 +18,7 @@ from service.cli.options import (
     names_of,
     ready,
 )
-from terminal.console import (
-    CommandError,
-    ExitCode,
-    out,
-    print_json,
-)
+from terminal.console import CommandError, ExitCode, out, print_json
 from terminal.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:

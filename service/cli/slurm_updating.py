@@ -11,13 +11,7 @@ from predictors.jobs import LONGEST
 from service.cli.connection import token_of
 from service.cli.options import LONGEST_SECONDS
 from service.slurm_updater.planning import LARGEST_SITE_FACTOR, Mode, Order
-from terminal.console import (
-    CommandError,
-    ExitCode,
-    err,
-    out,
-    print_json,
-)
+from terminal.console import CommandError, ExitCode, err, out, print_json
 from terminal.options import AsJson
 
 if TYPE_CHECKING:

@@ -11,12 +11,7 @@ from rich.table import Table
 
 from service.cli.options import DatabaseUrl, load_settings, names_of, ready
 from terminal import options as values
-from terminal.console import (
-    CommandError,
-    ExitCode,
-    out,
-    print_json,
-)
+from terminal.console import CommandError, ExitCode, out, print_json
 from terminal.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:

@@ -7,12 +7,7 @@ import typer
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.options import DatabaseUrl, load_settings, ready, tuning_plan
-from terminal.console import (
-    CommandError,
-    out,
-    print_json,
-    progress_bar,
-)
+from terminal.console import CommandError, out, print_json, progress_bar
 from terminal.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:

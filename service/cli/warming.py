@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from terminal.console import (
-    CommandError,
-    err,
-    out,
-    print_json,
-)
+from terminal.console import CommandError, err, out, print_json
 from terminal.options import AsJson
 
 if TYPE_CHECKING:

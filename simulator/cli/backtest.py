@@ -41,16 +41,7 @@ from terminal.console import (
     print_json,
     progress_bar,
 )
-from terminal.options import (
-    AsJson,
-    ConfigFile,
-    Format,
-    Limit,
-    OnError,
-    TimeZone,
-    choice,
-    one_of,
-)
+from terminal.options import AsJson, ConfigFile, Format, Limit, OnError, TimeZone, choice, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,14 +11,7 @@ import typer
 from simulator.cli.options import Processes, Wide
 from simulator.cli.results import print_tables
 from simulator.cli.study_table import EXPERIMENTS, Experiment, option
-from terminal.console import (
-    CommandError,
-    ExitCode,
-    err,
-    print_json,
-    progress_bar,
-    sentence,
-)
+from terminal.console import CommandError, ExitCode, err, print_json, progress_bar, sentence
 from terminal.options import AsJson, Limit
 
 if TYPE_CHECKING:

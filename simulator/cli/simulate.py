@@ -48,13 +48,7 @@ from terminal.console import (
     need,
     progress_bar,
 )
-from terminal.options import (
-    AsJson,
-    Limit,
-    OnError,
-    choice,
-    one_of,
-)
+from terminal.options import AsJson, Limit, OnError, choice, one_of
 
 if TYPE_CHECKING:
     from simulator.reports.comparison import Outcome, Shaking

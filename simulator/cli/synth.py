@@ -4,12 +4,7 @@ from typing import Annotated
 
 import typer
 
-from terminal.console import (
-    check_alone,
-    check_file,
-    err,
-    print_json,
-)
+from terminal.console import check_alone, check_file, err, print_json
 from terminal.options import AsJson
 
 

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from terminal.console import (
-    CommandError,
-    ExitCode,
-    out,
-    print_json,
-)
+from terminal.console import CommandError, ExitCode, out, print_json
 from terminal.options import AsJson
 
 if TYPE_CHECKING:

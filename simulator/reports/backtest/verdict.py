@@ -22,14 +22,7 @@ from simulator.reports.backtest.winners import GroupChanges, changes_of
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.scheduling.workload import Workload
 from simulator.traces.shake import FEWEST_REPETITIONS
-from terminal.words import (
-    change,
-    counted,
-    less_or_more,
-    listed,
-    share,
-    told_apart,
-)
+from terminal.words import change, counted, less_or_more, listed, share, told_apart
 
 HEADLINES: Mapping[BacktestVerdict, str] = {
     "turn-on": "Turn it on",
