@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulator.reports.backtest import gains
-from simulator.reports.backtest.harm import CLASSES, FEWEST_JOBS_SHARE, LONGER_SECONDS, harm_of
-from simulator.reports.backtest.repetitions import SHAKE_SECONDS, Play, play_of
-from simulator.reports.backtest.site import BacktestSite, groupings_of
-from simulator.reports.backtest.winners import GroupChanges, changes_of
+from simulator.backtest import gains
+from simulator.backtest.harm import CLASSES, FEWEST_JOBS_SHARE, LONGER_SECONDS, harm_of
+from simulator.backtest.plays import SHAKE_SECONDS, Play, play_of
+from simulator.backtest.site import BacktestSite, groupings_of
+from simulator.backtest.winners import GroupChanges, changes_of
 from simulator.reports.tables import text_table
 from simulator.scheduling import semantics as rules_of_twins
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates

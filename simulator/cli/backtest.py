@@ -46,9 +46,9 @@ from terminal.options import AsJson, ConfigFile, Format, Limit, OnError, TimeZon
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from simulator.reports.backtest.repetitions import Plays
-    from simulator.reports.backtest.site import BacktestSite, SiteFiles
-    from simulator.reports.backtest.verdict import Backtest
+    from simulator.backtest.plays import Plays
+    from simulator.backtest.site import BacktestSite, SiteFiles
+    from simulator.backtest.verdict import Backtest
     from simulator.scheduling.semantics import Semantics
     from simulator.traces.completions import RecordedLog
     from simulator.traces.partitions import Partition
@@ -174,8 +174,8 @@ def backtest(
         walltimed backtest sacct.txt --partitions sinfo.json --json
         walltimed backtest log.swf.gz --partitions queues
     """
-    from simulator.reports.backtest.site import SiteFiles, give_back_what_is_dropped
-    from simulator.reports.backtest.verdict import backtest_of
+    from simulator.backtest.site import SiteFiles, give_back_what_is_dropped
+    from simulator.backtest.verdict import backtest_of
     from simulator.scheduling.semantics import HANDED_OVER
     from terminal.files import name_of
 
@@ -207,7 +207,7 @@ def backtest(
         plays = play(files, methods, shake, processes, quiet=as_json)
         tested = backtest_of(files.mapped(), plays, in_force, profile=profile, scheduler=scheduler)
         if output:
-            from simulator.reports.backtest.backtest_page import write_page
+            from simulator.backtest.backtest_page import write_page
 
             facts = facts_of(tested, malformed, left_out)
             write_page(tested, output, Path(name_of(file)).name, facts)
@@ -235,7 +235,7 @@ def check_jobs(site: "BacktestSite", left_out: "Mapping[str, int]", name: str) -
     Raises:
         NoJobError: there are none; the message says why jobs of the log ``name`` were left out.
     """
-    from simulator.reports.backtest.verdict import counts_of
+    from simulator.backtest.verdict import counts_of
     from simulator.traces.cleaning import NoJobError
 
     workloads = site.workloads()
@@ -248,7 +248,7 @@ def play(
     files: "SiteFiles", methods: "Sequence[str]", shake: int, processes: int | None, *, quiet: bool
 ) -> "Plays":
     """Play the log and its shaken repetitions by all methods, with a progress bar."""
-    from simulator.reports.backtest.repetitions import play_all, tasks_of
+    from simulator.backtest.plays import play_all, tasks_of
 
     with progress_bar("plays", quiet=quiet) as progress:
         task = progress.add_task("", total=len(tasks_of(methods, shake)))
@@ -351,7 +351,7 @@ def site_of(
     limit: int | None,
 ) -> "BacktestSite":
     """Return the site to simulate: its trace, rules, partitions and groupings."""
-    from simulator.reports.backtest.site import (
+    from simulator.backtest.site import (
         BacktestSite,
         groupings_of,
         machines_of,
@@ -410,7 +410,7 @@ def with_queues(header: dict[str, str], queues: "Mapping[int, str]") -> dict[str
 
 def facts_of(tested: "Backtest", malformed: int, left_out: "Mapping[str, int]") -> dict[str, str]:
     """Return the facts for "How this was computed" that are no figures of the log."""
-    from simulator.reports.backtest.site import BY_REQUEST
+    from simulator.backtest.site import BY_REQUEST
     from simulator.traces.cleaning import in_words
 
     site = tested.site
@@ -452,11 +452,11 @@ def _size(tested: "Backtest") -> int:
 def show(tested: "Backtest", output: Path | None, *, as_json: bool) -> None:
     """Print the verdict: as JSON, or with one line for each method, in 80 columns."""
     if as_json:
-        from simulator.reports.backtest.document import as_document
+        from simulator.backtest.document import as_document
 
         print_json(as_document(tested))
         return
-    from simulator.reports.backtest.document import text_of
+    from simulator.backtest.document import text_of
 
     out.print(escape(text_of(tested)), soft_wrap=True, end="")
     no_page = f"There is no page. {missing('matplotlib')}"

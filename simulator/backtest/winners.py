@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.reports.backtest.gains import GainInterval
-from simulator.reports.backtest.repetitions import Play
-from simulator.reports.backtest.site import WEEKS, Grouping
+from simulator.backtest.gains import GainInterval
+from simulator.backtest.plays import Play
+from simulator.backtest.site import WEEKS, Grouping
 
 FEWEST_JOBS = 10
 """Groups with fewer jobs are left out: their average would mean nothing."""

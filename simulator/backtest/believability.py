@@ -7,8 +7,8 @@ from math import exp, log
 
 import numpy as np
 
-from simulator.reports.backtest.repetitions import QUANTILES, Play, Values, by_month
-from simulator.reports.backtest.site import BacktestSite
+from simulator.backtest.plays import QUANTILES, Play, Values, by_month
+from simulator.backtest.site import BacktestSite
 from terminal.words import duration
 
 SLACK = 300.0

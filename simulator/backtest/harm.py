@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulator.reports.backtest.repetitions import Play
-from simulator.reports.backtest.winners import GroupChange, GroupChanges
+from simulator.backtest.plays import Play
+from simulator.backtest.winners import GroupChange, GroupChanges
 from terminal.words import duration, listed, share
 
 LONGEST_WAIT_FACTOR = 1.25

@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from simulator.reports.backtest.repetitions import Play, Values
-from simulator.reports.backtest.site import WEEKS
+from simulator.backtest.plays import Play, Values
+from simulator.backtest.site import WEEKS
 from simulator.traces.trace import Integers
 
 MATERIAL = 0.03

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from simulator.reports.backtest import backtest_pictures
+from simulator.backtest import backtest_pictures
 
 
 @pytest.mark.parametrize(("longest", "scale"), [(9, "linear"), (900, "symlog")])

@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from simulator.reports.backtest.believability import Believability, Quality
-from simulator.reports.backtest.repetitions import Play
-from simulator.reports.backtest.site import BacktestSite
+from simulator.backtest.believability import Believability, Quality
+from simulator.backtest.plays import Play
+from simulator.backtest.site import BacktestSite
 from simulator.scheduling.workload import Workload
 from terminal.words import counted, duration, share
 

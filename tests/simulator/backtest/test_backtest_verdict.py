@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from workloads import log_of
 
-from simulator.reports.backtest import repetitions, verdict
-from simulator.reports.backtest.believability import Quality, compare
-from simulator.reports.backtest.document import as_document, text_of
-from simulator.reports.backtest.gains import GainInterval, gain, resampled_gain
-from simulator.reports.backtest.harm import Harm, harm_of
-from simulator.reports.backtest.remarks import remarks
-from simulator.reports.backtest.repetitions import (
+from simulator.backtest import plays, verdict
+from simulator.backtest.believability import Quality, compare
+from simulator.backtest.document import as_document, text_of
+from simulator.backtest.gains import GainInterval, gain, resampled_gain
+from simulator.backtest.harm import Harm, harm_of
+from simulator.backtest.plays import (
     QUANTILES,
     GroupMeans,
     Play,
@@ -21,15 +20,16 @@ from simulator.reports.backtest.repetitions import (
     play_all,
     tasks_of,
 )
-from simulator.reports.backtest.site import (
+from simulator.backtest.remarks import remarks
+from simulator.backtest.site import (
     BacktestSite,
     SiteFiles,
     groupings_of,
     machines_of,
     without_unused,
 )
-from simulator.reports.backtest.special_logs import few_jobs, no_queue, one_user, right_requests
-from simulator.reports.backtest.winners import GroupChange, GroupChanges, changes_of
+from simulator.backtest.special_logs import few_jobs, no_queue, one_user, right_requests
+from simulator.backtest.winners import GroupChange, GroupChanges, changes_of
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.partitions import Partition
 from simulator.traces.synth import SyntheticLog, synthesise
@@ -379,7 +379,7 @@ def test_repetitions_of_a_large_log_take_over_its_predictions(monkeypatch, tmp_p
     trace = synthesise(SyntheticLog(jobs=150, seed=3))
     site = site_of(trace)
     whole = played(tmp_path, site, ["last-two"], 1)["last-two"]
-    monkeypatch.setattr(repetitions, "FULL_LOOP_JOBS", 100)
+    monkeypatch.setattr(plays, "FULL_LOOP_JOBS", 100)
     first, moved = played(tmp_path, site, ["last-two"], 1)["last-two"]
     assert first.wait == whole[0].wait
     np.testing.assert_array_equal(first.estimate_quantiles, whole[0].estimate_quantiles)

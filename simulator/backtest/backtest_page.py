@@ -5,14 +5,14 @@ from functools import partial
 from html import escape
 from pathlib import Path
 
-from simulator.reports.backtest import gains
-from simulator.reports.backtest.backtest_pictures import Drawing, belief_drawings, drawings
-from simulator.reports.backtest.backtest_style import STYLE_SHEET
-from simulator.reports.backtest.gains import GainInterval
-from simulator.reports.backtest.remarks import remarks
-from simulator.reports.backtest.repetitions import FULL_LOOP_JOBS, SHAKE_SECONDS, Play
-from simulator.reports.backtest.site import BY_REQUEST
-from simulator.reports.backtest.verdict import (
+from simulator.backtest import gains
+from simulator.backtest.backtest_pictures import Drawing, belief_drawings, drawings
+from simulator.backtest.backtest_style import STYLE_SHEET
+from simulator.backtest.gains import GainInterval
+from simulator.backtest.plays import FULL_LOOP_JOBS, SHAKE_SECONDS, Play
+from simulator.backtest.remarks import remarks
+from simulator.backtest.site import BY_REQUEST
+from simulator.backtest.verdict import (
     HEADLINES,
     Backtest,
     judge,
@@ -20,7 +20,7 @@ from simulator.reports.backtest.verdict import (
     period,
     users_of,
 )
-from simulator.reports.backtest.winners import GroupChange, GroupChanges
+from simulator.backtest.winners import GroupChange, GroupChanges
 from simulator.reports.page import paragraph, section
 from simulator.reports.palette import name_of_method
 from simulator.scheduling.estimates import EXACT, REQUESTED

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simulator.reports.backtest import gains
-from simulator.reports.backtest.repetitions import Play
-from simulator.reports.backtest.site import WEEKS
-from simulator.reports.backtest.verdict import Backtest
+from simulator.backtest import gains
+from simulator.backtest.plays import Play
+from simulator.backtest.site import WEEKS
+from simulator.backtest.verdict import Backtest
 from simulator.scheduling.estimates import EXACT
 from terminal.words import big, duration, less_or_more, one_in
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.measures import Flags, mean_absolute_error, underestimation_rate
-from simulator.reports.backtest.site import (
+from simulator.backtest.site import (
     BY_REQUEST,
     BacktestSite,
     Grouping,

@@ -11,13 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from simulator.backtest import gains
+from simulator.backtest.believability import Quality
+from simulator.backtest.gains import GainInterval
+from simulator.backtest.plays import QUANTILES, Play, Values
+from simulator.backtest.site import BY_REQUEST
+from simulator.backtest.verdict import Backtest
 from simulator.reports import palette, pictures
-from simulator.reports.backtest import gains
-from simulator.reports.backtest.believability import Quality
-from simulator.reports.backtest.gains import GainInterval
-from simulator.reports.backtest.repetitions import QUANTILES, Play, Values
-from simulator.reports.backtest.site import BY_REQUEST
-from simulator.reports.backtest.verdict import Backtest
 from simulator.scheduling.estimates import EXACT, REQUESTED
 
 WIDE = 5.2

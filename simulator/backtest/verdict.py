@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulator.reports.backtest import gains
-from simulator.reports.backtest.believability import Believability, Quality, compare
-from simulator.reports.backtest.gains import FEWEST_WEEKS, MATERIAL, GainInterval
-from simulator.reports.backtest.harm import Harm, harm_of
-from simulator.reports.backtest.repetitions import Play, Plays
-from simulator.reports.backtest.site import BY_REQUEST, BacktestSite
-from simulator.reports.backtest.special_logs import BacktestVerdict, SpecialLog, unusual
-from simulator.reports.backtest.winners import GroupChanges, changes_of
+from simulator.backtest import gains
+from simulator.backtest.believability import Believability, Quality, compare
+from simulator.backtest.gains import FEWEST_WEEKS, MATERIAL, GainInterval
+from simulator.backtest.harm import Harm, harm_of
+from simulator.backtest.plays import Play, Plays
+from simulator.backtest.site import BY_REQUEST, BacktestSite
+from simulator.backtest.special_logs import BacktestVerdict, SpecialLog, unusual
+from simulator.backtest.winners import GroupChanges, changes_of
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.scheduling.workload import Workload
 from simulator.traces.shake import FEWEST_REPETITIONS

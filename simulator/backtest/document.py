@@ -6,14 +6,14 @@ In the document, of schema 2, every name of a duration or a rate has its unit.
 from textwrap import fill
 from typing import Any
 
-from simulator.reports.backtest import gains
-from simulator.reports.backtest.believability import ROUGH, Believability, Quality
-from simulator.reports.backtest.gains import FEWEST_WEEKS, GainInterval
-from simulator.reports.backtest.harm import LONGEST_WAIT_FACTOR, MOST_USERS, Harm
-from simulator.reports.backtest.remarks import FIRST_WEEK, WAY_BACK, remarks, weeks_until_good
-from simulator.reports.backtest.repetitions import Play
-from simulator.reports.backtest.site import BY_REQUEST
-from simulator.reports.backtest.verdict import (
+from simulator.backtest import gains
+from simulator.backtest.believability import ROUGH, Believability, Quality
+from simulator.backtest.gains import FEWEST_WEEKS, GainInterval
+from simulator.backtest.harm import LONGEST_WAIT_FACTOR, MOST_USERS, Harm
+from simulator.backtest.plays import Play
+from simulator.backtest.remarks import FIRST_WEEK, WAY_BACK, remarks, weeks_until_good
+from simulator.backtest.site import BY_REQUEST
+from simulator.backtest.verdict import (
     HEADLINES,
     Backtest,
     dates,
