@@ -1,6 +1,6 @@
 """The errors that a caller can receive, and the one table that maps them to statuses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import MappingProxyType
@@ -154,37 +154,6 @@ class TooManyClustersError(InvalidFieldError):
         )
 
 
-class InvalidLineError(InvalidFieldError):
-    """A line of NDJSON is not a completion.
-
-    Attributes:
-        line: number of the line, from 1.
-    """
-
-    def __init__(self, detail: str, field: str, line: int) -> None:
-        super().__init__(f"Line {line}: {detail}", field)
-        self.line = line
-
-
-class TooManyBadLinesError(InvalidLineError):
-    """A stream of NDJSON has too many bad lines and was not read to its end.
-
-    Args:
-        bad: the errors of the bad lines, in order.
-        stored: number of completions before the last bad line, which stay stored.
-    """
-
-    def __init__(self, bad: Sequence[InvalidLineError], stored: int) -> None:
-        last = bad[-1]
-        super().__init__(
-            "The stream is given up at this line; lines that are no completion, with this one: "
-            f"{len(bad):,}. Completions before it, which are stored: {stored:,}. "
-            f"The first bad line was: {bad[0]}",
-            field=last.field,
-            line=last.line,
-        )
-
-
 class InternalError(Exception):
     """The service failed; its log says why."""
 
@@ -215,8 +184,6 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     EncodedBodyError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     InvalidFieldError: HTTPStatus.UNPROCESSABLE_ENTITY,
     TooManyClustersError: HTTPStatus.UNPROCESSABLE_ENTITY,
-    InvalidLineError: HTTPStatus.UNPROCESSABLE_ENTITY,
-    TooManyBadLinesError: HTTPStatus.UNPROCESSABLE_ENTITY,
     RefusedRecordError: HTTPStatus.BAD_REQUEST,
     StoreUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     StoreFullError: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -269,18 +236,9 @@ class FieldErrorBody(ErrorBody):
     field: Annotated[str, Field(description="A path such as completions.3.user.")]
 
 
-@dataclass(slots=True)
-class LineErrorBody(FieldErrorBody):
-    """The error, its field and its line of NDJSON."""
-
-    line: Annotated[int, Field(description="Number of the line, from 1.")]
-
-
 def body_of(error: Exception) -> ErrorBody:
-    """Return the body of the answer, with the field and the line if the error has them."""
+    """Return the body of the answer, with the field if the error has one."""
     name, detail = type(error).__name__, str(error)
-    if isinstance(error, InvalidLineError):
-        return LineErrorBody(name, detail, error.field, error.line)
     if isinstance(error, InvalidFieldError):
         return FieldErrorBody(name, detail, error.field)
     return ErrorBody(name, detail)

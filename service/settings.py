@@ -173,7 +173,7 @@ class Settings(BaseSettings):
         "g5", pattern=r"^g([1-9]|10)$", description="Accuracy group of users without history."
     )
     max_body_bytes: int = Field(
-        8 << 20, ge=1024, description="Largest body of one request in bytes, except NDJSON."
+        8 << 20, ge=1024, description="Largest body of one request in bytes."
     )
     max_batch: int = Field(
         10_000, ge=1, description="Most submissions, completions or jobs in one request."

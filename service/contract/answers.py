@@ -116,25 +116,6 @@ class RecordsAnswer(IngestionAnswer):
 
 
 @dataclass(slots=True)
-class Rejection:
-    """A line that was skipped."""
-
-    line: Annotated[int, Field(description="Number of the line, from 1.")]
-    field: Annotated[
-        str, Field(description="Path of the field that is wrong, such as completions.3.user.")
-    ]
-    detail: str
-
-
-@dataclass(slots=True)
-class SkippingAnswer(IngestionAnswer):
-    """Counts of a stream's runs, and the lines that were not stored."""
-
-    rejected: Annotated[int, Field(description="Number of lines that were not stored.")]
-    rejections: Annotated[list[Rejection], Field(description="The first thousand of them.")]
-
-
-@dataclass(slots=True)
 class ObservedShareAnswer:
     """Calibration of a method: the nominal shares of jobs, and the observed share."""
 

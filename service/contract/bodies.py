@@ -1,7 +1,7 @@
 """The JSON that the service accepts, defined once for validation, documentation and the domain."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
@@ -223,16 +223,6 @@ class CompletionBatch(RequestBody):
             except InvalidFieldError as error:
                 raise error.within(f"completions.{place}") from error
         return reports
-
-
-class OnErrorQuery(RequestBody):
-    """The treatment of NDJSON lines that are not completions."""
-
-    on_error: Literal["refuse", "skip"] = Field(
-        "refuse",
-        description="For NDJSON: `refuse` stores nothing if any line is invalid; `skip` stores the "
-        "valid lines as they come and lists the invalid lines.",
-    )
 
 
 class WaitingJob(RequestBody):

@@ -1,24 +1,20 @@
 """Decodes bodies of many objects several times as fast as their models validate them.
 
 Large bodies are looked at before, because pydantic takes seconds to describe large nonsense.
-Completions may also come as newline-delimited JSON, a stream of any size.
 """
 
-import re
 import types
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import or_
-from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
-from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
-from service.contract.bodies import CompletionBody, refusal
 from service.contract.fields import OneOf, Whole
-from service.errors import InvalidFieldError, InvalidLineError
-from service.store import ReportedCompletion
+from service.errors import InvalidFieldError
 
 _BOUNDS = ("gt", "ge", "lt", "le", "min_length", "max_length")
 
@@ -138,62 +134,3 @@ def check_outline(body: bytes) -> None:
         raise InvalidFieldError(f"The body has {parts:,} objects and lists, all but empty.", "body")
     if (fields := body.count(b'":')) > FIELDS_PER_PART * parts:
         raise InvalidFieldError(f"The body has too many fields, {fields:,}.", "body")
-
-
-LONGEST_LINE = 1 << 16
-"""Most bytes of a line; a completion with the longest fields takes less than half of them."""
-
-_LINE = re.compile(rb"\S[^\n]*")
-"""A line from its first character that is no white space: runs of blank lines cost one step."""
-
-_validate = msgspec_first(CompletionBody)
-
-
-class NumberedLine(NamedTuple):
-    """A line that is not blank, and its number in the stream, from 1."""
-
-    number: int
-    text: bytes
-
-
-async def lines_of(blocks: AsyncIterator[bytes]) -> AsyncIterator[list[NumberedLine]]:
-    """Yield the lines that each block of bytes completes.
-
-    Of a line that is too long only the beginning is stored, enough to refuse the line.
-    """
-    number = 0
-    rest = b""
-    async for block in blocks:
-        text = rest + block
-        end = text.rfind(b"\n") + 1
-        lines, counted = [], 0
-        for found in _LINE.finditer(text, 0, end):
-            number += text.count(b"\n", counted, found.start())
-            counted = found.start()
-            lines.append(NumberedLine(number + 1, found[0]))
-        number += text.count(b"\n", counted, end)
-        if lines:
-            yield lines
-        rest = text[end:].lstrip()[: LONGEST_LINE + 1]
-    if rest:
-        yield [NumberedLine(number + 1, rest)]
-
-
-def report_of(line: NumberedLine) -> ReportedCompletion:
-    """Decode the completion of a line.
-
-    Raises:
-        InvalidLineError: the line is not a completion.
-    """
-    if len(line.text) > LONGEST_LINE:
-        raise InvalidLineError(
-            f"It is longer than {LONGEST_LINE} bytes.", field="line", line=line.number
-        )
-    try:
-        return cast("CompletionBody", _validate(line.text)).reported()
-    except ValidationError as error:
-        reason: Exception = refusal(error)
-    except InvalidFieldError as error:
-        reason = error
-    field = reason.field if isinstance(reason, InvalidFieldError) else "line"
-    raise InvalidLineError(str(reason), field=field, line=line.number)

@@ -21,6 +21,8 @@ from service.errors import BodyTooLargeError, UnsupportedMediaTypeError
 HotCalls = dict[tuple[str, str], ASGIApp]
 """ASGI applications by method and path, as the OpenAPI document writes them."""
 
+NDJSON = frozenset({b"application/x-ndjson", b"application/ndjson", b"application/jsonl"})
+
 to_json = msgspec.json.Encoder().encode
 
 
@@ -83,6 +85,11 @@ def check_is_json(scope: Scope) -> None:
         UnsupportedMediaTypeError: its type is not JSON.
     """
     kind = content_type(scope)
+    if kind in NDJSON:
+        raise UnsupportedMediaTypeError(
+            "NDJSON is not taken: send a batch as application/json, or store a file of runs by "
+            "`walltimed import`."
+        )
     if kind != b"application/json" and not (
         kind.startswith(b"application/") and kind.endswith(b"+json")
     ):

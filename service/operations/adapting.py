@@ -12,7 +12,7 @@ from service.adapters import pbs, slurm_json
 from service.adapters.runs import Reason, SkippedError
 from service.contract.answers import RecordsAnswer
 from service.errors import TooManyClustersError
-from service.operations.completing import GROUP, NOTHING, Completing
+from service.operations.completing import NOTHING, Completing
 from service.store import (
     Ingested,
     RefusedRecordError,
@@ -26,6 +26,9 @@ log = structlog.get_logger()
 PATIENCE_SECONDS = 1.0
 """Seconds for which a caller waits until its record is durable. Slurm's plugin has no time limit of
 its own, and sends no other record meanwhile."""
+
+GROUP = 1000
+"""Number of runs stored in one commit; other commits pass in between."""
 
 LINES_BYTES = 1 << 14
 """Bytes of an accounting log that are read at a time, so that other requests pass in between."""

@@ -1,6 +1,5 @@
 """Bodies that are bad, encoded, ambiguous or never come to an end."""
 
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -9,8 +8,8 @@ from statistics import median
 
 import pytest
 from patience import BUSY_SECONDS
-from raw_http import answers_to, connection, parse, read_all, request
-from running_service import Service, completion, eventually, run_walltimed
+from raw_http import answers_to, connection, request
+from running_service import Service, eventually, run_walltimed
 
 LONGEST_WAIT = 2.0
 """Processor seconds that an attack may cost another caller; it was minutes once."""
@@ -19,57 +18,9 @@ LONGEST_WAIT_FOR_A_BODY = 4.0
 """The same for a body that is looked at in one piece; it was 20 s once."""
 
 LARGEST = 8 << 20
-"""Bytes of a body that is read, but for NDJSON."""
+"""Bytes of a body that is read."""
 
-NDJSON = "content-type: application/x-ndjson"
 JSON = "content-type: application/json"
-
-
-def chunked(*lines: str) -> bytes:
-    """The head of a stream to the call that takes completions."""
-    return request("POST", "/v1/completions?on_error=skip", "transfer-encoding: chunked", *lines)
-
-
-def stream(path, piece: bytes, times: int) -> list:
-    """Post a stream of pieces until it is answered or ends."""
-    with connection(path) as opened:
-        opened.sendall(chunked(NDJSON))
-        try:
-            for _ in range(times):
-                opened.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
-            opened.sendall(b"0\r\n\r\n")
-        except OSError:
-            pass
-        return parse(read_all(opened))
-
-
-def test_a_stream_of_bad_lines_is_given_up_where_it_says(attacked, pulse, is_long, tell):
-    good = json.dumps(completion("of a bad stream")).encode() + b"\n"
-    began = time.monotonic()
-    (answer,) = stream(attacked.socket, b"{}\n" * 10_000 + good, 1000 if is_long else 100)
-    tell(f"{answer.status} after {time.monotonic() - began:.1f} s")
-    assert (answer.status, answer.error) == (422, "TooManyBadLinesError")
-    told = json.loads(answer.body)
-    assert told["line"] == 1001
-    assert "with this one: 1,001." in told["detail"]
-    assert pulse.longest < LONGEST_WAIT
-
-
-def test_what_was_valid_before_a_stream_is_given_up_is_stored(attacked):
-    good = json.dumps(completion("kept")).encode() + b"\n"
-    (answer,) = stream(attacked.socket, good + b"{}\n" * 2000, 1)
-    assert "Completions before it, which are stored: 1." in json.loads(answer.body)["detail"]
-    assert attacked.complete(completion("kept")).json()["duplicates"] == 1
-
-
-def test_blank_lines_hold_nobody_up(attacked, pulse, is_long):
-    (answer,) = stream(attacked.socket, b"\n" * 65536, 1600 if is_long else 320)
-    assert answer.status == 200
-    assert json.loads(answer.body)["rejected"] == 0
-    assert pulse.longest < LONGEST_WAIT
-
-
-BLANK_BUT_ONE = b"\n" * 65535 + b"x"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +30,6 @@ BLANK_BUT_ONE = b"\n" * 65535 + b"x"
         ("POST /login", b"a"),
         ("POST /v1/predictions", b"a"),
         ("POST /v1/completions", b"\n"),
-        ("POST /v1/completions?on_error=skip", BLANK_BUT_ONE),
         ("PUT /v1/clusters/c/snapshot", b"a" * 40),
     ],
 )
@@ -112,7 +62,7 @@ def test_bodies_of_small_chunks_hold_nobody_up_at_any_call(fresh_url, tell, is_l
 @contextmanager
 def flooded(service, call: str, piece: bytes) -> Iterator[None]:
     """Post bodies without an end in such chunks, over ten connections, meanwhile."""
-    head = request(*call.split(), "transfer-encoding: chunked", NDJSON)
+    head = request(*call.split(), "transfer-encoding: chunked", JSON)
     chunks = b"%x\r\n%b\r\n" % (len(piece), piece) * max(1, 65536 // len(piece))
     over = threading.Event()
 
@@ -180,19 +130,12 @@ def test_a_large_accounting_log_holds_nobody_up_for_long(attacked, pulse, is_lon
     assert pulse.longest < LONGEST_WAIT
 
 
-def test_the_log_tells_of_a_caller_that_leaves_its_stream(attacked):
-    with connection(attacked.socket) as opened:
-        opened.sendall(chunked(NDJSON) + b"3\r\n{}\n\r\n")
-        time.sleep(0.2)
-    eventually(lambda: "left before the end of its stream" in attacked.log.read_text())
-
-
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "x-nonsense", "identity, gzip"])
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
         ("/v1/predictions", JSON),
-        ("/v1/completions", NDJSON),
+        ("/v1/completions", JSON),
         ("/v1/adapters/slurm/jobcomp", JSON),
         ("/v1/adapters/pbs/accounting", "content-type: text/x-pbs-accounting"),
     ],

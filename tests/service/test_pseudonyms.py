@@ -74,8 +74,7 @@ def conversation(service):
     answers.append(
         service.send("/v1/adapters/pbs/accounting", RECORD, "text/x-pbs-accounting").json()
     )
-    ndjson = json.dumps(run_of("n1", **job("xanthippe") | {"submit_time": NOW - 999}))
-    answers.append(service.send("/v1/completions", ndjson, "application/x-ndjson").json())
+    answers.append(service.complete(run_of("n1", **job("xanthippe") | {"submit_time": NOW - 999})))
     for method in PREDICTORS:
         answers += [service.predict(**job(user), method=method) for user in ("zebediah", "nobody")]
     batch = {"submissions": [job("xanthippe"), job(None)]}

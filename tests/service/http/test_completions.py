@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from asgi_client import NOW, run_of
 
@@ -125,3 +127,14 @@ def test_of_a_key_given_twice_in_a_record_the_last_counts(service):
     assert answer.json() == {"accepted": 1, "duplicates": 0, "skipped": {}}
     assert service.get("/v1/users/carol/accuracy", cluster="c").status_code == 200
     assert service.get("/v1/users/eve/accuracy", cluster="c").status_code == 404
+
+
+@pytest.mark.parametrize("kind", ["application/x-ndjson", "application/jsonl"])
+def test_ndjson_is_refused_and_told_what_to_send_instead(service, kind):
+    lines = b"".join(json.dumps(run_of(name)).encode() + b"\n" for name in "12")
+    answer = service.send("/v1/completions", lines, kind)
+    assert answer.status_code == 415
+    assert "batch as application/json" in answer.json()["detail"]
+    assert "walltimed import" in answer.json()["detail"]
+    assert service.send("/v1/completions", lines).json()["error"] == "MalformedJSONError"
+    assert service.worker.store.past_runs.count() == 0

@@ -52,23 +52,6 @@ def test_one_batch_cannot_bring_more_names_than_there_is_room_for(serve, sqlite_
     assert service.worker.store.past_runs.clusters() == []
 
 
-@pytest.mark.parametrize("on_error", ["refuse", "skip"])
-def test_a_stream_cannot_either(serve, sqlite_url, on_error):
-    service = serve(sqlite_url, max_clusters=3)
-    lines = "\n".join(json.dumps(run_of(str(n), cluster=f"c{n % 5}")) for n in range(10))
-    answer = service.send(
-        f"/v1/completions?on_error={on_error}", lines.encode(), "application/x-ndjson"
-    )
-    if on_error == "refuse":
-        assert (answer.status_code, answer.json()["line"]) == (422, 4)
-        assert answer.json()["field"] == "cluster"
-        assert service.worker.store.past_runs.clusters() == []
-    else:
-        assert answer.json()["accepted"] == 6
-        assert {each["field"] for each in answer.json()["rejections"]} == {"cluster"}
-        assert service.worker.store.past_runs.clusters() == ["c0", "c1", "c2"]
-
-
 def test_a_resource_manager_s_record_is_answered_and_counted_by_its_reason(serve, sqlite_url):
     """Slurm sends again for ever what is not answered with 200."""
     service = serve(sqlite_url, max_clusters=1)
