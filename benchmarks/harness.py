@@ -31,7 +31,7 @@ import msgspec
 from msgspec import Struct
 
 from predictors.jobs import Completion, Status, Submission
-from service.store import open_store
+from service.store import ReportedCompletion, open_store
 
 SERVER_CORE, LOAD_CORE = 0, 1
 CLUSTER = "alpha"
@@ -265,7 +265,7 @@ def prepared(file: Path, jobs: int) -> str:
     """Store a history and issue a token; gives the token."""
     store = open_store(f"sqlite:///{file}")
     store.upgrade()
-    for _ in store.import_completions(history(jobs)):
+    for _ in store.store_reports(ReportedCompletion(completion=run) for run in history(jobs)):
         pass
     _, token = store.tokens.issue("benchmark", ["admin"], time.time())
     store.close()

@@ -39,7 +39,7 @@ from harness import (
     the_service,
 )
 
-from service.store import open_store
+from service.store import ReportedCompletion, open_store
 
 LONGEST_IMPORT = 300.0
 
@@ -170,7 +170,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.import_into:
         store = open_store(f"sqlite:///{options.import_into}")
-        for _ in store.import_completions(history(options.history, first=options.first)):
+        runs = history(options.history, first=options.first)
+        for _ in store.store_reports(ReportedCompletion(completion=run) for run in runs):
             pass
         return
     os.sched_setaffinity(0, {LOAD_CORE})

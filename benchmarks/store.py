@@ -210,7 +210,7 @@ def measure_history(url: str, runs: Sequence[Completion]) -> None:
     store = open_store(upgraded(url))
     for name in ("import", "import again"):
         started = perf_counter()
-        for _ in store.import_completions(iter(runs)):
+        for _ in store.store_reports(ReportedCompletion(completion=run) for run in runs):
             pass
         print(f"{name:<28}{perf_counter() - started:>13.2f} s of {len(runs):,}")
     store.close()

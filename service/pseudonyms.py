@@ -76,11 +76,11 @@ class Pseudonyms:
             return run
         return replace(run, submission=self.submission(run.submission))
 
-    def reports(self, runs: list[ReportedCompletion]) -> list[ReportedCompletion]:
-        """Return the runs with pseudonyms in place of names."""
+    def report(self, run: ReportedCompletion) -> ReportedCompletion:
+        """Return the reported run with pseudonyms in place of names."""
         if self._key is None:
-            return runs
-        return [replace(run, completion=self.completion(run.completion)) for run in runs]
+            return run
+        return replace(run, completion=self.completion(run.completion))
 
     def _of_kind(self, kind: str) -> Pseudonym:
         if self._key is None:

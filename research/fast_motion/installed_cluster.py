@@ -19,7 +19,7 @@ from installation import CLUSTER, ZERO, Installation
 from played_conf import PlayedConf
 from slurm_accounting import SLURM_CONF, MariaDB, reason_to_skip, slurmdbd_conf
 
-from service.store import open_store
+from service.store import ReportedCompletion, open_store
 
 SCRIPTS = Path(__file__).parents[2] / "integrations/slurm"
 
@@ -109,7 +109,8 @@ class InstalledCluster(FastCluster):
         url = f"sqlite:///{self.directory}/history.sqlite3"
         store = open_store(url)
         store.upgrade()
-        list(store.import_completions(self.installation.history))
+        history = self.installation.history
+        list(store.store_reports(ReportedCompletion(completion=run) for run in history))
         store.close()
         settings = {"CONFIG": "", "METHOD": self.installation.method, "TUNING": "on-request"}
         words = ("serve", "--port", str(self._port), "--database-url", url)

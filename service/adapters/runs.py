@@ -1,6 +1,7 @@
 """The result of reading a record: a run that ended, or the reason why it is none."""
 
 import math
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,10 @@ from predictors.jobs import DEFAULT_CLUSTER, LATEST_TIME, Completion, Status, Su
 
 if TYPE_CHECKING:
     from service.store import ReportedCompletion
+
+
+_STATE = re.compile(r"[A-Z][A-Z_]{0,63}(?: [A-Z][A-Z_]{0,63}){0,3}")
+"""Words that are logged: anything else in this field could be a person's name."""
 
 
 class Reason(StrEnum):
@@ -30,6 +35,7 @@ class Reason(StrEnum):
     UNKNOWN_START = "unknown start time"
     UNKNOWN_END = "unknown end time"
     ENDS_BEFORE_START = "the run ends before it starts"
+    UNKNOWN_STATE = "in a state that this version does not know"
     TOO_MANY_CLUSTERS = "of one cluster more than the setting max_clusters allows"
     NO_LIMIT = "no time limit was requested"
 
@@ -51,6 +57,21 @@ class SkippedError(Exception):
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.value)
         self.reason = reason
+
+
+class UnknownStateError(SkippedError):
+    """Raised for a record in a state that is neither ended nor unfinished here.
+
+    A later release of the resource manager may say so of jobs that still run.
+    """
+
+    def __init__(self, state: str) -> None:
+        super().__init__(Reason.UNKNOWN_STATE)
+        self.state = state if _STATE.fullmatch(state) else "?"
+
+    def __str__(self) -> str:
+        """Return the reason with the name of the state."""
+        return f'in the state "{self.state}", which this version does not know'
 
 
 def ended_run(  # noqa: PLR0913  one keyword for each fact of a run

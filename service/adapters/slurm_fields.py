@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from predictors.jobs import Status
-from service.adapters.runs import Reason, SkippedError
+from service.adapters.runs import Reason, SkippedError, UnknownStateError
 from service.adapters.values import count, kibibytes, slurm_walltime, text
 
 KIBIBYTES_PER_MEBIBYTE = 1024
@@ -25,6 +25,8 @@ STATES = {
     "REQUEUED": Status.PREEMPTED,
     "REQUEUE": Status.PREEMPTED,
     "REQUEUE_HOLD": Status.PREEMPTED,
+    "REQUEUE_FED": Status.PREEMPTED,
+    "RESV_DEL_HOLD": Status.PREEMPTED,
     "SPECIAL_EXIT": Status.PREEMPTED,
     # A job put back in the queue is pending when its run is reported: the run was real.
     "PENDING": Status.PREEMPTED,
@@ -53,13 +55,17 @@ def status_of(state: Any) -> Status:
 
     Raises:
         SkippedError: the run has not ended.
+        UnknownStateError: no word of the state is known.
     """
     words = state if isinstance(state, list) else [state]
     texts = [word.split() for word in words if isinstance(word, str)]
     states = [text[0].rstrip("+") for text in texts if text]
     if any(word in UNFINISHED for word in states):
         raise SkippedError(Reason.NOT_ENDED)
-    return next((STATES[word] for word in states if word in STATES), Status.UNKNOWN)
+    known = [STATES[word] for word in states if word in STATES]
+    if states and not known:
+        raise UnknownStateError(" ".join(states))
+    return known[0] if known else Status.UNKNOWN
 
 
 def queue_of(partition: Any) -> str | None:

@@ -18,7 +18,6 @@ from terminal.options import OnError
 from terminal.words import counted
 
 if TYPE_CHECKING:
-    from predictors.jobs import Completion
     from service.adapters.runs import SkippedError
     from service.store import ReportedCompletion
     from simulator.traces.completions import RecordedLog
@@ -30,24 +29,21 @@ class HistoryFile:
     """The runs in a file, and the counts of lines that are none.
 
     Attributes:
-        completions: the runs that can be learned from.
+        reports: the runs that can be learned from.
         count: number of these runs.
         rejected: lines that are not jobs, with reasons.
         left_out: number of jobs that cannot be learned from, by rule.
-        eligible_times: Unix seconds from which each run's job could start; None if unknown.
-        gpus: nodes of each run, and GPUs on each of them; None if unknown.
     """
 
-    completions: "Iterable[Completion]"
+    reports: "Iterable[ReportedCompletion]"
     count: int
     rejected: "Sequence[Reject]"
     left_out: Mapping[str, int]
-    eligible_times: Sequence[float | None] = ()
-    gpus: Sequence[tuple[int, int] | None] = ()
 
 
 def swf(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
     """The Standard Workload Format: plain, gzip or xz. Its times are Unix seconds."""
+    from service.store import ReportedCompletion
     from simulator.traces.cleaning import REPLAY_RULES, clean
     from simulator.traces.completions import completions
     from simulator.traces.swf import read_swf
@@ -55,7 +51,8 @@ def swf(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
     trace = read_swf(path, on_error="skip")
     jobs, left_out = clean(trace, REPLAY_RULES)
     runs = completions(jobs, cluster=cluster or DEFAULT_CLUSTER)
-    return HistoryFile(runs, len(jobs), trace.rejects, left_out)
+    reports = (ReportedCompletion(completion=run) for run in runs)
+    return HistoryFile(reports, len(jobs), trace.rejects, left_out)
 
 
 def sacct(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
@@ -85,21 +82,17 @@ def of_records(outcomes: "Iterable[tuple[int, ReportedCompletion | SkippedError]
     from service.adapters.runs import SkippedError
     from simulator.traces.trace import Reject
 
-    runs: list[Completion] = []
-    eligible_times: list[float | None] = []
-    gpus: list[tuple[int, int] | None] = []
+    reports: list[ReportedCompletion] = []
     rejected: list[Reject] = []
     left_out: Counter[str] = Counter()
     for line, outcome in outcomes:
         if not isinstance(outcome, SkippedError):
-            runs.append(outcome.completion)
-            eligible_times.append(outcome.eligible_time)
-            gpus.append(outcome.gpus)
+            reports.append(outcome)
         elif outcome.reason.is_damage:
             rejected.append(Reject(line, str(outcome)))
         else:
             left_out[str(outcome)] += 1
-    return HistoryFile(runs, len(runs), rejected, left_out, eligible_times, gpus)
+    return HistoryFile(reports, len(reports), rejected, left_out)
 
 
 FORMATS: Mapping[str, Callable[[str, str | None, tzinfo], HistoryFile]] = {
@@ -236,7 +229,8 @@ def recorded_log(
     history = read_history(file, format_, cluster, zone_named(time_zone))
     if on_error is OnError.REFUSE:
         refuse_malformed({file: history}, "No page was written", "leaves them out")
-    runs = list(history.completions)
+    reports = list(history.reports)
+    runs = [report.completion for report in reports]
     clusters = sorted({run.submission.cluster for run in runs})
     if len(clusters) > 1:
         raise CommandError(
@@ -244,8 +238,8 @@ def recorded_log(
             "and needs its own file.",
             ExitCode.USAGE,
         )
-    eligible = list(map(submitted_at, runs, history.eligible_times))
-    recorded = trace_of(eligible, history.gpus)
+    eligible = [submitted_at(report.completion, report.eligible_time) for report in reports]
+    recorded = trace_of(eligible, [report.gpus for report in reports])
     return replace(
         recorded, trace=replace(recorded.trace, rejects=tuple(history.rejected)),
         format=format_, left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},

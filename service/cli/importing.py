@@ -11,11 +11,11 @@ from rich.markup import escape
 from service.cli.formats import HistoryFile, format_of, read_history, refuse_malformed, zone_named
 from service.cli.options import (
     DatabaseUrl,
-    admitting,
     check_cluster,
     load_settings,
     names_of,
     ready,
+    storable,
 )
 from simulator.cli.results import LISTED
 from terminal.console import CommandError, ExitCode, out, print_json, progress_bar
@@ -25,8 +25,7 @@ from terminal.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from predictors.jobs import Completion
-    from service.store import Store
+    from service.store import ReportedCompletion, Store
 
 ACCEPTED, READABLE = "accepted", "readable"
 """Words for the runs of a file: they are stored, or, in a dry run, only read."""
@@ -107,17 +106,13 @@ def import_(
             report.accepted = histories[report.file].count
         finish(counts, as_json, READABLE)
         return
-    hide = names_of(settings).completion
+    names = names_of(settings)
     with ready(settings) as store:
-        admit = admitting(store, settings)
-
-        def treat(run: "Completion") -> "Completion":
-            return hide(admit(run))
-
-        reports = [
+        treat = storable(store, settings, names)
+        counts = [
             store_history(store, name, histories[name], treat, quiet=as_json) for name in files
         ]
-    finish(reports, as_json, ACCEPTED)
+    finish(counts, as_json, ACCEPTED)
 
 
 def finish(reports: "Sequence[FileCounts]", as_json: bool, word: str) -> None:  # noqa: FBT001
@@ -139,11 +134,11 @@ def store_history(
     store: "Store",
     name: str,
     history: HistoryFile,
-    treat: "Callable[[Completion], Completion]",
+    treat: "Callable[[ReportedCompletion], ReportedCompletion]",
     *,
     quiet: bool,
 ) -> FileCounts:
-    """Store one file's runs, batch by durable batch; ``treat`` replaces names."""
+    """Store one file's runs, batch by durable batch, as ``treat`` returns them."""
     from service.store import StoreError
 
     report = FileCounts.of(name, history)
@@ -151,7 +146,7 @@ def store_history(
     with progress_bar("lines", quiet=quiet) as progress:
         task = progress.add_task(escape(Path(name).name), total=history.count)
         try:
-            for ingested in store.import_completions(map(treat, history.completions)):
+            for ingested in store.store_reports(map(treat, history.reports)):
                 report.accepted += ingested.accepted
                 report.duplicates += ingested.duplicates
                 progress.update(task, completed=report.accepted + report.duplicates)

@@ -17,11 +17,10 @@ from terminal.console import CommandError, ExitCode, err
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from predictors.jobs import Completion
     from predictors.tuning.plan import TuningPlan
     from service.pseudonyms import Pseudonyms
     from service.settings import Settings
-    from service.store import Store
+    from service.store import ReportedCompletion, Store
 
 DatabaseUrl = Annotated[
     str | None,
@@ -271,22 +270,24 @@ def surplus_of(store: "Store", settings: "Settings") -> list[str]:
     return [surplus] if surplus else []
 
 
-def admitting(store: "Store", settings: "Settings") -> "Callable[[Completion], Completion]":
-    """Return a function that passes runs on, and refuses those of too many clusters.
+def storable(
+    store: "Store", settings: "Settings", names: "Pseudonyms"
+) -> "Callable[[ReportedCompletion], ReportedCompletion]":
+    """Return a function from a run to what is stored of it: pseudonyms in place of names.
 
     Raises:
-        TooManyClustersError: when such a run comes.
+        TooManyClustersError: by the function, for a run of one cluster too many.
     """
     from service.worker.cluster_limit import ClusterLimit
 
     clusters = frozenset(store.past_runs.clusters())
     limit = ClusterLimit(lambda: clusters, settings.max_clusters)
 
-    def admit(run: "Completion") -> "Completion":
-        limit.admit(run.submission.cluster)
-        return run
+    def admitted(report: "ReportedCompletion") -> "ReportedCompletion":
+        limit.admit(report.completion.submission.cluster)
+        return names.report(report)
 
-    return admit
+    return admitted
 
 
 def is_embedded(settings: "Settings") -> bool:

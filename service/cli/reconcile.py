@@ -12,11 +12,11 @@ from msgspec import Struct, field
 from service.cli.options import (
     MOST_DAYS,
     DatabaseUrl,
-    admitting,
     check_cluster,
     load_settings,
     names_of,
     ready,
+    storable,
 )
 from terminal.console import CommandError, ExitCode, out, print_json
 from terminal.options import AsJson, ConfigFile
@@ -24,8 +24,6 @@ from terminal.options import AsJson, ConfigFile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from predictors.jobs import Completion
-    from service.pseudonyms import Pseudonyms
     from service.store import ReportedCompletion, Store
 
 SEPARATOR = "\x1f"
@@ -76,7 +74,7 @@ def reconcile(
     names = names_of(settings)
     lines = rows_of(sacct, since=time.time() - days * DAY)
     with ready(settings) as store:
-        report = fill(store, lines, cluster, names, admitting(store, settings))
+        report = store_missing(store, lines, cluster, storable(store, settings, names))
     if as_json:
         print_json(report)
         return
@@ -115,17 +113,18 @@ def rows_of(sacct: str, *, since: float, columns: str = COLUMNS) -> list[str]:
     return [f"{line}\n" for line in process.stdout.decode("utf-8", "replace").split("\n") if line]
 
 
-def fill(
+def store_missing(
     store: "Store",
     lines: list[str],
     cluster: str | None,
-    names: "Pseudonyms",
-    admit: "Callable[[Completion], Completion]",
+    treat: "Callable[[ReportedCompletion], ReportedCompletion]",
 ) -> ReconcileCounts:
-    """Store the runs of these rows, batch by durable batch."""
+    """Store the runs in sacct's rows, ``BATCH`` to a transaction, and return the counts.
+
+    ``treat`` returns a run as it is stored, and refuses a cluster too many before anything is.
+    """
     from service.adapters.runs import SkippedError
     from service.adapters.sacct_text import read_sacct
-    from simulator.replay.trace_replay import slices
 
     runs: list[ReportedCompletion] = []
     left_out: Counter[str] = Counter()
@@ -133,11 +132,9 @@ def fill(
         if isinstance(outcome, SkippedError):
             left_out[str(outcome)] += 1
         else:
-            admit(outcome.completion)
-            runs.append(outcome)
+            runs.append(treat(outcome))
     report = ReconcileCounts(left_out=dict(left_out))
-    for batch in slices(runs, BATCH):
-        (stored,) = store.write([names.reports([*batch])])
+    for stored in store.store_reports(runs, batch=BATCH):
         report.accepted += stored.accepted
         report.duplicates += stored.duplicates
     return report

@@ -9,7 +9,7 @@ from io import BytesIO
 import structlog
 
 from service.adapters import pbs, slurm_json
-from service.adapters.runs import Reason, SkippedError
+from service.adapters.runs import Reason, SkippedError, UnknownStateError
 from service.contract.answers import RecordsAnswer
 from service.errors import TooManyClustersError
 from service.operations.completing import NOTHING, Completing
@@ -36,6 +36,9 @@ LINES_BYTES = 1 << 14
 REFUSED = "the database refuses it"
 """Reason for skipping a record that the database refuses; adapters give all other reasons."""
 
+MOST_STATES = 20
+"""Largest number of unknown states that are logged: a sender could invent any number."""
+
 RecordResult = ReportedCompletion | SkippedError
 """A run, or the reason for skipping the record."""
 
@@ -51,6 +54,7 @@ class Adapting:
     def __init__(self, worker: Worker) -> None:
         self._completing = Completing(worker)
         self._metrics = worker.metrics
+        self._unknown_states: set[str] = set()
 
     async def slurm_document(self, body: bytes | None, cluster: str | None) -> RecordsAnswer:
         """Take a document of jobcomp/elasticsearch; None stands for a body that is too large.
@@ -97,6 +101,8 @@ class Adapting:
 
     def _admitted(self, outcome: RecordResult) -> RecordResult:
         """Return the completion, or the reason for its refusal."""
+        if isinstance(outcome, UnknownStateError):
+            self._name_state(outcome.state)
         if isinstance(outcome, SkippedError):
             return outcome
         try:
@@ -105,6 +111,13 @@ class Adapting:
             log.warning("a record is of one cluster too many", reason=str(error))
             return SkippedError(Reason.TOO_MANY_CLUSTERS)
         return outcome
+
+    def _name_state(self, state: str) -> None:
+        """Log an unknown state once."""
+        if state in self._unknown_states or len(self._unknown_states) >= MOST_STATES:
+            return
+        self._unknown_states.add(state)
+        log.warning("runs in a state that this version does not know are left out", state=state)
 
     async def _stored(self, reports: list[ReportedCompletion]) -> Ingested:
         try:

@@ -59,7 +59,7 @@ class Completing:
         if not reports:
             return NOTHING
         self._recorder.flush()
-        stored = await self._writer.acknowledged(self._pseudonyms.reports(reports))
+        stored = await self._writer.acknowledged(list(map(self._pseudonyms.report, reports)))
         self._metrics.accepted.inc(stored.accepted)
         self._metrics.duplicates.inc(stored.duplicates)
         return stored

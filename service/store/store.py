@@ -8,7 +8,6 @@ from typing import Literal
 
 from sqlalchemy import delete, make_url
 
-from predictors.jobs import Completion
 from service.store import diagnostics, schema, writing
 from service.store.database import Database, LogReader, StoreUnavailableError
 from service.store.diagnostics import ClusterDiagnostics
@@ -102,13 +101,13 @@ class Store:
                 self._database.announce()
         return counts
 
-    def import_completions(
-        self, completions: Iterable[Completion], *, batch: int = 5000
+    def store_reports(
+        self, reports: Iterable[ReportedCompletion], *, batch: int = 5000
     ) -> Iterator[Ingested]:
-        """Store a history in transactions of ``batch`` runs; yield after each durable one."""
-        remaining = iter(completions)
-        while runs := [ReportedCompletion(completion=run) for run in islice(remaining, batch)]:
-            yield self.write([runs])[0]
+        """Store runs in transactions of ``batch``; yield the counts of each durable one."""
+        remaining = iter(reports)
+        while group := list(islice(remaining, batch)):
+            yield self.write([group])[0]
 
     def reader(self) -> LogReader:
         """Return a reader of the log from its beginning."""

@@ -70,7 +70,6 @@ def test_each_trap_of_a_document_is_read_as_it_is_meant(case, fact, expected):
         ({"state": " "}, "status", Status.UNKNOWN),
         ({"state": [" "]}, "status", Status.UNKNOWN),
         ({"state": ["", "\t"]}, "status", Status.UNKNOWN),
-        ({"state": "TELEPORTED"}, "status", Status.UNKNOWN),
         *(({"elapsed": seconds}, "runtime", seconds) for seconds in (0, 1, 599, 600)),
         ({"elapsed": 86400}, "runtime", 600),  # more than from start to end
         ({"@submit": "2031-02-03T04:09:00"}, "submission.submit_time", 1927857906),  # its start
@@ -149,6 +148,8 @@ def test_the_run_of_a_job_with_any_bytes_for_a_name_counts():
         ("state", "RUNNING", Reason.NOT_ENDED),
         ("state", "RESIZING", Reason.NOT_ENDED),
         ("total_nodes", "many", Reason.NEVER_RAN),
+        ("state", "TELEPORTED", Reason.UNKNOWN_STATE),
+        ("state", ["TELEPORTED", "BEAMED"], Reason.UNKNOWN_STATE),
     ],
 )
 def test_a_document_that_tells_of_no_run_says_why(field, value, expected):
@@ -161,6 +162,7 @@ def test_of_a_list_of_states_words_count_and_nothing_else():
     assert status_of(["", 5, None, "FAILED"]) is Status.FAILED
     assert status_of("CANCELLED by 2002") is Status.CANCELLED
     assert status_of([]) is Status.UNKNOWN
+    assert status_of(["TELEPORTED", "COMPLETED"]) is Status.COMPLETED
 
 
 def test_hostile_names_are_made_harmless():

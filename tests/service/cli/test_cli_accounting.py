@@ -2,12 +2,16 @@
 
 import gzip
 import json
+import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from runs import runs_by_job
+from runs import a_run, predicted, runs_by_job
 
 from service.cli.formats import recorded_log
+from service.store import open_store
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
@@ -131,6 +135,44 @@ def test_reconcile_stores_what_is_missing(walltimed, sacct, sqlite_url, tmp_path
     assert asked.startswith("UTC %s -a -X -D -P --delimiter=\x1f -S 20")
     _, again = walltimed("reconcile", "--sacct", str(sacct))
     assert (again["accepted"], again["duplicates"]) == (0, report["accepted"])
+
+
+ROWS = """\
+JobIDRaw|User|JobName|Partition|Submit|Start|End|TimelimitRaw|State|AdminComment
+17|ada|cg|long|1700000030|1700000100|1700000700|120|COMPLETED|wtp=abc
+18|ada|cg|long|1700000040|1700000100|1700000700|120|SOMETHING_NEW|
+19|ada|cg|long|1700000050|1700000100|1700000700|120|SOMETHING_NEW|
+"""
+
+
+@pytest.mark.parametrize("command", ["import", "reconcile"])
+def test_a_run_scores_the_prediction_that_it_names_and_keeps_the_submitted_request(
+    walltimed, sqlite_url, tmp_path, sacct, command
+):
+    run = a_run("17", start=1_700_000_060.0, application="cg", queue="long")
+    with closing(open_store(sqlite_url)) as store:
+        store.write([], [predicted("abc", run, 900.0, recorded_at=time.time())])
+    rows = tmp_path / "rows"
+    rows.write_text(ROWS)
+    asked = ("reconcile", "--sacct", str(sacct)) if command == "reconcile" else ("import", rows)
+    assert walltimed(*map(str, asked))[0] == 0
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as database:
+        assert database.execute("SELECT outcome FROM predictions").fetchall() == [("scored",)]
+    (run,) = stored(sqlite_url)
+    assert run.submission.requested_walltime == 3600.0, "not the limit at the end"
+
+
+@pytest.mark.parametrize("command", ["import", "reconcile"])
+def test_runs_in_an_unknown_state_are_counted_by_its_name_and_not_learned_from(
+    walltimed, sqlite_url, tmp_path, sacct, command
+):
+    rows = tmp_path / "rows"
+    rows.write_text(ROWS)
+    asked = ("reconcile", "--sacct", str(sacct)) if command == "reconcile" else ("import", rows)
+    _, report = walltimed(*map(str, asked))
+    left_out = (report[0] if command == "import" else report)["left_out"]
+    assert left_out == {'in the state "SOMETHING_NEW", which this version does not know': 2}
+    assert [run.submission.job_id for run in stored(sqlite_url)] == ["17"]
 
 
 def test_reconcile_says_why_sacct_failed(walltimed, tmp_path):

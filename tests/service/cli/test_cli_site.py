@@ -6,7 +6,7 @@ import sqlite3
 import time
 
 import pytest
-from runs import ended
+from runs import ended, reported
 
 from predictors.base import Memory
 from service.store import RecordedPrediction, open_store
@@ -34,7 +34,7 @@ def history(store):
         for user in ("ada", "bob")
         for end in ends
     ]
-    list(store.import_completions(runs))
+    list(store.store_reports(reported(*runs)))
     predictions = [
         RecordedPrediction(
             prediction_id=run.submission.job_id,

@@ -7,6 +7,7 @@ from datetime import UTC
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from service.operations import adapting
 from service.operations.adapting import Adapting
@@ -53,6 +54,16 @@ def test_what_is_no_document_is_answered_200_too(service, body):
     reason = "not a record of this format"
     assert answer.json()["skipped"] == {reason: 1}
     assert service.metric("walltimed_skipped_records_total", reason=reason) == 1
+
+
+def test_an_unknown_state_is_logged_once_and_its_runs_are_not_stored(service):
+    reason = "in a state that this version does not know"
+    with capture_logs() as logged:
+        for job in (1, 2):
+            document = CASES["ordinary"] | {"jobid": job, "state": "TELEPORTED"}
+            answer = service.post(JOBCOMP, document)
+            assert answer.json() == {"accepted": 0, "duplicates": 0, "skipped": {reason: 1}}
+    assert [each["state"] for each in logged if "state" in each] == ["TELEPORTED"]
 
 
 def test_a_document_that_is_too_large_is_not_sent_for_ever(serve, sqlite_url):

@@ -103,16 +103,16 @@ def test_the_log_keeps_the_order_in_which_completions_came(store):
 
 def test_an_import_counts_every_batch_and_imports_nothing_twice(store):
     runs = [a_run(str(job)) for job in range(250)]
-    first = list(store.import_completions(iter(runs), batch=100))
+    first = list(store.store_reports(iter(reported(*runs)), batch=100))
     assert [(done.accepted, done.duplicates) for done in first] == [(100, 0), (100, 0), (50, 0)]
-    again = list(store.import_completions(iter(runs), batch=100))
+    again = list(store.store_reports(iter(reported(*runs)), batch=100))
     assert [(done.accepted, done.duplicates) for done in again] == [(0, 100), (0, 100), (0, 50)]
     assert log_of(store) == runs
 
 
 def test_an_import_lets_others_write_between_its_batches(store, store_url):
     other = open_store(store_url)
-    imported = store.import_completions((a_run(str(job)) for job in range(30)), batch=10)
+    imported = store.store_reports(reported(*(a_run(str(job)) for job in range(30))), batch=10)
     next(imported)
     assert other.write([reported(a_run("new"))]) == [Ingested(accepted=1, duplicates=0)]
     assert sum(done.accepted for done in imported) == 20

@@ -76,7 +76,7 @@ def test_lag_counts_what_is_still_to_be_read(store, reader):
 
 
 def test_lag_of_more_than_a_reader_holds_is_still_told(store, reader):
-    for _ in store.import_completions(a_run(str(job)) for job in range(6000)):
+    for _ in store.store_reports(reported(*(a_run(str(job)) for job in range(6000)))):
         pass
     reader.refresh()
     assert reader.lag() == 6000

@@ -155,7 +155,7 @@ def long_store(request, tmp_path_factory):
     opened = open_store(url)
     opened.upgrade()
     with uncovered():
-        for _ in opened.import_completions(a_long_log()):
+        for _ in opened.store_reports(reported(*a_long_log())):
             pass
     yield opened
     opened.close()
