@@ -3,11 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING
 
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.values import clock, count, kibibytes, moment, text
-from service.store import ReportedCompletion
+
+if TYPE_CHECKING:
+    from service.store import ReportedCompletion
 
 ENDED, RERUN = "E", "R"
 
@@ -31,7 +34,7 @@ _KILLED_BY_SIGNAL = frozenset({265, 271, 137, 143})
 
 def completion_of(
     line: str, *, zone: tzinfo = UTC, cluster: str | None = None
-) -> ReportedCompletion:
+) -> "ReportedCompletion":
     """Return the run in an E (ended) or R (run again) record.
 
     Times in the record are Unix seconds; only an R record without an ``end`` is dated by its own
@@ -77,7 +80,7 @@ def completion_of(
 
 def read_accounting(
     lines: Iterable[str], *, zone: tzinfo = UTC, cluster: str | None = None
-) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
+) -> Iterator["tuple[int, ReportedCompletion | SkippedError]"]:
     """Yield line number (from 1) and run of every record, or the reason to skip it."""
     for line_number, line in enumerate(lines, start=1):
         if not line.strip():

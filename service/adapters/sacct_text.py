@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.slurm_fields import (
@@ -22,14 +23,16 @@ from service.adapters.slurm_fields import (
     trackable_resources,
 )
 from service.adapters.values import MINUTE, clock, count, moment, number, text
-from service.store import ReportedCompletion
+
+if TYPE_CHECKING:
+    from service.store import ReportedCompletion
 
 _GIVEN = frozenset({"alloctres", "allocnodes", "nodelist"})
 
 
 def completion_of(
     row: Mapping[str, str], *, zone: tzinfo, cluster: str | None = None
-) -> ReportedCompletion:
+) -> "ReportedCompletion":
     """Return the run in a row; column names are in lower case.
 
     ``zone`` is the time zone sacct ran in, for times that are not Unix seconds; ``cluster``
@@ -175,7 +178,7 @@ class _Layout:
 
 def read_sacct(
     lines: Iterable[str], *, zone: tzinfo = UTC, cluster: str | None = None
-) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
+) -> Iterator["tuple[int, ReportedCompletion | SkippedError]"]:
     """Yield line number (from 1) and run of every row, or the reason to skip it.
 
     The first line names the columns, or is the first row of an export for Open XDMoD. A line that
@@ -241,7 +244,7 @@ def _rows(lines: Iterable[tuple[int, str]], layout: _Layout) -> Iterator[tuple[i
 
 def _read(
     cells: list[str], layout: _Layout, zone: tzinfo, cluster: str | None
-) -> ReportedCompletion:
+) -> "ReportedCompletion":
     job_id = cells[layout.id_column] if layout.id_column < len(cells) else ""
     if not job_id[:1].isdigit() and _are_names(_cleaned(cells)):
         raise SkippedError(Reason.MALFORMED)

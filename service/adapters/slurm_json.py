@@ -5,7 +5,7 @@ The output of ``sacct --json`` has three shapes (21.08 to 22.05, 23.02, 24.05 on
 
 from collections.abc import Iterator
 from datetime import UTC
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -21,7 +21,9 @@ from service.adapters.slurm_fields import (
     trackable_resources,
 )
 from service.adapters.values import MINUTE, count, moment, number, text
-from service.store import ReportedCompletion
+
+if TYPE_CHECKING:
+    from service.store import ReportedCompletion
 
 Document = TypeVar("Document")
 
@@ -57,7 +59,7 @@ class JobcompDocument(Struct, gc=False):
 _JOBCOMP = msgspec.json.Decoder(JobcompDocument)
 
 
-def jobcomp_completion(body: bytes, *, cluster: str | None = None) -> ReportedCompletion:
+def jobcomp_completion(body: bytes, *, cluster: str | None = None) -> "ReportedCompletion":
     """Return the run in a jobcomp document; ``cluster`` overrides the document's own.
 
     Times in it are UTC without saying so. ``time_limit`` is in seconds, the one in force at the
@@ -116,7 +118,7 @@ _JOB = msgspec.json.Decoder(SacctJob)
 
 def read_sacct_json(
     body: bytes, *, cluster: str | None = None
-) -> Iterator[tuple[int, ReportedCompletion | SkippedError]]:
+) -> Iterator["tuple[int, ReportedCompletion | SkippedError]"]:
     """Yield number (from 1) and run of every job, or the reason to skip it.
 
     Raises:
@@ -129,7 +131,7 @@ def read_sacct_json(
             yield position, skipped
 
 
-def sacct_completion(body: bytes, *, cluster: str | None = None) -> ReportedCompletion:
+def sacct_completion(body: bytes, *, cluster: str | None = None) -> "ReportedCompletion":
     """Return the run of one job of the document.
 
     Raises:

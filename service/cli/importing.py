@@ -8,7 +8,7 @@ import typer
 from msgspec import Struct, field
 from rich.markup import escape
 
-from service.cli.formats import HistoryFile, format_of, read_history, refuse_malformed, zone_named
+from service.cli.formats import format_of, read_history, refuse_malformed, zone_named
 from service.cli.options import (
     DatabaseUrl,
     check_cluster,
@@ -25,6 +25,7 @@ from terminal.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from service.adapters.history_files import HistoryFile
     from service.store import ReportedCompletion, Store
 
 ACCEPTED, READABLE = "accepted", "readable"
@@ -43,7 +44,7 @@ class FileCounts(Struct):
     lines_per_second: float = 0.0
 
     @classmethod
-    def of(cls, name: str, history: HistoryFile) -> Self:
+    def of(cls, name: str, history: "HistoryFile") -> Self:
         """Return the counts of a file of which no run is stored yet."""
         return cls(
             file=name,
@@ -133,7 +134,7 @@ def finish(reports: "Sequence[FileCounts]", as_json: bool, word: str) -> None:  
 def store_history(
     store: "Store",
     name: str,
-    history: HistoryFile,
+    history: "HistoryFile",
     treat: "Callable[[ReportedCompletion], ReportedCompletion]",
     *,
     quiet: bool,

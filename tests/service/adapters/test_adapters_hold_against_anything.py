@@ -3,13 +3,16 @@
 import json
 import math
 from collections import Counter
+from datetime import UTC
 from pathlib import Path
 
 import pytest
+from history_samples import SAMPLES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.adapters import pbs, sacct_text, slurm_json
+from service.adapters.history_files import READERS, seen_format
 from service.adapters.runs import SkippedError
 from service.store import ReportedCompletion
 
@@ -50,15 +53,19 @@ def outcomes():
     assert counted[ReportedCompletion] > 0, counted
 
 
-def assert_whole(outcome, outcomes=None):
-    """A run with every number finite and in order, every name fit for a database."""
+def assert_whole(outcome, outcomes=None, *, is_relative=False):
+    """A run with every number finite and in order, every name fit for a database.
+
+    Times of SWF without a start of the log begin at 0.
+    """
     if outcomes is not None:
         outcomes[type(outcome)] += 1
     if isinstance(outcome, SkippedError):
         return
     assert isinstance(outcome, ReportedCompletion)
     run, submission = outcome.completion, outcome.completion.submission
-    assert 0 < submission.submit_time <= run.start_time <= run.end_time < math.inf
+    assert is_relative or submission.submit_time > 0
+    assert 0 <= submission.submit_time <= run.start_time <= run.end_time < math.inf
     assert 0 <= run.runtime <= run.end_time - run.start_time
     assert 0 < submission.requested_walltime < math.inf
     assert submission.requested_processors is None or submission.requested_processors >= 1
@@ -156,6 +163,37 @@ def test_accounting_records_with_strange_values(outcomes, record, data):
 @given(st.text())
 def test_accounting_lines_of_any_text(line):
     assert_whole(read(pbs.completion_of, line))
+
+
+def test_every_reader_has_a_sample_with_runs_whose_format_is_seen(tmp_path):
+    assert SAMPLES.keys() == READERS.keys()
+    file = tmp_path / "log"
+    for name, contents in SAMPLES.items():
+        for content in contents:
+            file.write_bytes(content)
+            history = READERS[name](str(file), None, UTC)
+            assert seen_format(content) == name
+            assert history.count == len(list(history.reports)) > 0
+
+
+@pytest.mark.parametrize("name", READERS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(data=st.data())
+def test_every_reader_gives_whole_runs_or_reasons_of_a_file_with_changed_bytes(
+    name, data, tmp_path
+):
+    content = data.draw(st.sampled_from(SAMPLES[name]))
+    first = data.draw(st.integers(min_value=0, max_value=len(content)))
+    last = data.draw(st.integers(min_value=first, max_value=min(len(content), first + 30)))
+    written = str(data.draw(numbers | words)).encode("utf-8", "replace") + data.draw(st.binary())
+    (tmp_path / "log").write_bytes(content[:first] + written + content[last:])
+    try:
+        history = READERS[name](str(tmp_path / "log"), None, UTC)
+    except SkippedError:
+        return
+    for report in history.reports:
+        assert_whole(report, is_relative=name == "swf")
+    assert all(reject.reason for reject in history.rejected)
 
 
 @pytest.mark.parametrize("record", [r for r in RECORDS if ";E;" in r])

@@ -7,8 +7,8 @@ import pytest
 from running_service import WALLTIMED
 
 from predictors.registry import METHODS
+from service.adapters.history_files import READERS
 from service.auth import Scope
-from service.cli.formats import FORMATS
 from simulator.cli import options as values
 from simulator.engine.machine import CORRECTION_NUMBERS
 from simulator.engine.policies import POLICIES
@@ -52,7 +52,7 @@ def offered(line: str) -> set[str]:
         (values.CORRECTIONS, CORRECTION_NUMBERS),
         (values.ADJUSTMENTS, {**PROFILES, **HAND_OVERS}),
         (values.OVERRUNS, OVERRUNS),
-        (shared.FORMATS, FORMATS),
+        (shared.FORMATS, READERS),
         (shared.SCOPES, [scope.value for scope in Scope]),
     ],
 )

@@ -1,13 +1,10 @@
 """What job scripts ask for."""
 
-import time
+import re
 
 import pytest
 
-from service.cli.ask import request_in
-from service.cli.times import moment, period_of
-from terminal.console import CommandError
-from terminal.words import walltime
+from service.adapters.job_scripts import ScriptError, request_in
 
 SLURM = """#!/bin/bash
 #SBATCH --job-name=train -t 2-00:00:00
@@ -83,35 +80,16 @@ def test_components_of_a_heterogeneous_job_start_together():
     }
 
 
-def test_limits_are_written_as_resource_managers_write_them():
-    assert [walltime(each) for each in (600, 21600, 172800, None)] == [
-        "0:10:00",
-        "6:00:00",
-        "2-00:00:00",
-        "-",
-    ]
-
-
-@pytest.fixture
-def in_utc(monkeypatch):
-    """The machine's zone is UTC meanwhile."""
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
-
-
-@pytest.mark.usefixtures("in_utc")
-def test_times_are_told_in_the_zone_of_the_reader():
-    noon = 1_700_049_600.0  # Wednesday, 15 November 2023, 12:00
-    assert moment(noon + 3600, noon) == "13:00"
-    assert moment(noon + 86400, noon) == "Thu 12:00"
-    assert moment(noon + 30 * 86400, noon) == "15 Dec"
-
-
-def test_periods():
-    assert [period_of(each) for each in ("12h", "30d", "2w")] == [43200, 2592000, 1209600]
-    for wrong in ("", "d", "0d", "-3d", "3", "3m"):
-        with pytest.raises(CommandError):
-            period_of(wrong)
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ('#SBATCH --time="1"h', "--time=1h in line 1"),
+        ("#SBATCH --time=1\\ h", "--time=1 h in line 1"),
+        ("#!/bin/sh\n#SBATCH --job-name=run1h\n#SBATCH --time=1h", "--time=1h in line 3"),
+        ("#SBATCH -t\n#SBATCH soon", "--time=soon in line 2"),
+        ("#SBATCH -t 1h -t 2:00\n#SBATCH hetjob\n#SBATCH -t 1h", "--time=1h in line 3"),
+    ],
+)
+def test_a_walltime_that_sbatch_refuses_is_refused_with_its_line(script, message):
+    with pytest.raises(ScriptError, match=re.escape(message)):
+        request_in(script)

@@ -1,0 +1,118 @@
+"""Files of ended runs: a table of readers by format, for import, reconcile and backtest."""
+
+import re
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import TYPE_CHECKING
+
+from predictors.jobs import DEFAULT_CLUSTER
+from service.adapters.pbs import read_accounting
+from service.adapters.runs import SkippedError
+from service.adapters.sacct_text import read_sacct
+from service.adapters.slurm_json import read_sacct_json
+from simulator.traces.cleaning import REPLAY_RULES, clean
+from simulator.traces.completions import completions
+from simulator.traces.swf import read_swf
+from simulator.traces.trace import Reject
+from terminal.files import read_bytes
+
+if TYPE_CHECKING:
+    from service.store import ReportedCompletion
+
+    Outcomes = Iterable[tuple[int, ReportedCompletion | SkippedError]]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFile:
+    """The runs in a file, and the counts of lines that are none.
+
+    Attributes:
+        reports: the runs that can be learned from.
+        count: number of these runs.
+        rejected: lines that are not jobs, with reasons.
+        left_out: number of jobs that cannot be learned from, by rule.
+    """
+
+    reports: "Iterable[ReportedCompletion]"
+    count: int
+    rejected: Sequence[Reject]
+    left_out: Mapping[str, int]
+
+
+def read_swf_log(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
+    """Read the Standard Workload Format: plain, gzip or xz. Its times are Unix seconds."""
+    from service.store import ReportedCompletion  # noqa: PLC0415 - as in runs
+
+    trace = read_swf(path, on_error="skip")
+    jobs, left_out = clean(trace, REPLAY_RULES)
+    runs = completions(jobs, cluster=cluster or DEFAULT_CLUSTER)
+    reports = (ReportedCompletion(completion=run) for run in runs)
+    return HistoryFile(reports, len(jobs), trace.rejects, left_out)
+
+
+def read_sacct_output(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
+    """Read sacct's output: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
+    content = read_bytes(path).removeprefix(BOM_UTF8)
+    if content.lstrip().startswith(b"{"):
+        return of_records(read_sacct_json(content, cluster=cluster))
+    rows = (f"{line}\n" for line in content.decode("utf-8", "replace").split("\n"))
+    return of_records(read_sacct(rows, zone=zone, cluster=cluster))
+
+
+def read_pbs_log(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
+    """Read the accounting log of PBS or Torque."""
+    lines = read_bytes(path).decode("utf-8", "replace").split("\n")
+    return of_records(read_accounting(lines, zone=zone, cluster=cluster))
+
+
+def of_records(outcomes: "Outcomes") -> HistoryFile:
+    """Return the runs of accounting records; malformed records count as rejected lines."""
+    reports: list[ReportedCompletion] = []
+    rejected: list[Reject] = []
+    left_out: Counter[str] = Counter()
+    for line, outcome in outcomes:
+        if not isinstance(outcome, SkippedError):
+            reports.append(outcome)
+        elif outcome.reason.is_damage:
+            rejected.append(Reject(line, str(outcome)))
+        else:
+            left_out[str(outcome)] += 1
+    return HistoryFile(reports, len(reports), rejected, left_out)
+
+
+READERS: Mapping[str, Callable[[str, str | None, tzinfo], HistoryFile]] = {
+    "swf": read_swf_log,
+    "sacct": read_sacct_output,
+    "pbs": read_pbs_log,
+}
+"""Readers by format: functions of a path, the cluster of all jobs, and the zone of bare times.
+
+Without a cluster a record's own counts, else ``default``. A reader raises `SkippedError` for a
+document that is cut short. Each format has a sample in tests/support/history_samples.py."""
+
+
+_PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];")
+_SACCT = re.compile(
+    r"\d[^|]*(\|[^|]*){25}|(.*[|,;^\t\x1f])?job(id|idraw)([|,;^\t\x1f]|$)", re.IGNORECASE
+)
+_SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){17}\s*$")
+
+
+def seen_format(beginning: bytes) -> str | None:
+    """Return the format by the beginning of a file; an empty file is an SWF log without jobs.
+
+    For example, ``b"; Version: 2.2"`` gives ``swf``.
+    """
+    if beginning.lstrip().startswith(b"{"):
+        return "sacct"
+    text = beginning.decode("utf-8-sig", "replace")
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines or lines[0].lstrip().startswith(";"):
+        return "swf"
+    for name, pattern in (("pbs", _PBS), ("sacct", _SACCT), ("swf", _SWF)):
+        if any(pattern.match(line) for line in lines[:20]):
+            return name
+    return None

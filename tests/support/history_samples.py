@@ -1,0 +1,18 @@
+"""A file of each format that holds runs, by the names of the table of readers."""
+
+from pathlib import Path
+
+DATA = Path(__file__).parents[1] / "data"
+SWF = """\
+; UnixStartTime: 1000000000
+1 0 10 100 4 -1 -1 4 600 -1 1 3 1 7 1 1 -1 -1
+2 50 0 60 1 -1 -1 1 300 -1 0 4 1 7 1 1 -1 -1
+"""
+SAMPLES = {
+    "swf": [SWF.encode()],
+    "sacct": [
+        (DATA / "slurm" / name).read_bytes()
+        for name in ("sacct.txt", "xdmod.txt", "sacct_22.05.json", "sacct_26.05.json")
+    ],
+    "pbs": [(DATA / "pbs" / "accounting.txt").read_bytes()],
+}
