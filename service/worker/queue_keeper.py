@@ -213,6 +213,12 @@ class QueueKeeper:
             if await self._store_queue(renewed, started):
                 self._count_waits(renewed.queue, started)
                 break
+        else:
+            log.warning(
+                "a live queue is not stored: other processes stored newer versions meanwhile",
+                cluster=cluster,
+                attempts=MOST_ATTEMPTS,
+            )
         if self._pending.get(cluster, (None, 0.0))[0] is snapshot:
             del self._pending[cluster]
 

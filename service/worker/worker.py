@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 
@@ -15,6 +15,7 @@ from service.metrics import Metrics
 from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
 from service.store import (
+    Ingested,
     LogReader,
     Store,
     StoreDamagedError,
@@ -117,7 +118,7 @@ class Worker:
         )
         self.writer = Writer(
             self.store,
-            before_acknowledging=self.follower.refresh,
+            before_acknowledging=self._note_durable,
             retention_seconds=settings.prediction_retention_days * DAY,
             score_retention_seconds=settings.score_retention_days * DAY,
         )
@@ -254,6 +255,15 @@ class Worker:
         self.metrics.dropped.inc(dropped - self._seen_drops)
         self.metrics.commits.inc(commits - self._seen_commits)
         self._seen_drops, self._seen_commits = dropped, commits
+
+    def _note_durable(self, counts: Sequence[Ingested]) -> None:
+        """Count completions that are durable, and let the follower see them; runs in the writer.
+
+        A caller that has given up waiting counts too.
+        """
+        self.metrics.accepted.inc(sum(each.accepted for each in counts))
+        self.metrics.duplicates.inc(sum(each.duplicates for each in counts))
+        self.follower.refresh()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (failure := task.exception()):

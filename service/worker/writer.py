@@ -55,8 +55,8 @@ class Writer:
 
     Args:
         store: with an up-to-date schema.
-        before_acknowledging: called in the writer's thread between a commit with completions and
-            its acknowledgement; a log reader's ``refresh`` belongs here.
+        before_acknowledging: called with the counts in the writer's thread, between a commit with
+            completions and its acknowledgement; a log reader's ``refresh`` belongs here.
         retention_seconds: age at which predictions whose job never ended are deleted.
         score_retention_seconds: age at which scores by day are deleted.
         clock: Unix seconds.
@@ -73,7 +73,7 @@ class Writer:
         self,
         store: Store,
         *,
-        before_acknowledging: Callable[[], None] = lambda: None,
+        before_acknowledging: Callable[[Sequence[Ingested]], None] = lambda _: None,
         retention_seconds: float = 90 * 86400.0,
         score_retention_seconds: float = inf,
         clock: Callable[[], float] = time.time,
@@ -201,7 +201,7 @@ class Writer:
         self.commits += 1
         self.failure = None
         if waiting:
-            self._before_acknowledging()
+            self._before_acknowledging(counts)
         return counts
 
     def _flush_apart(

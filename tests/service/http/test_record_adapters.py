@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from base64 import b64encode
 from datetime import UTC
 from pathlib import Path
@@ -113,6 +114,21 @@ def test_a_store_that_hangs_does_not_hang_slurm(service, monkeypatch):
     monkeypatch.setattr(adapting, "PATIENCE_SECONDS", 0.05)
     monkeypatch.setattr(service.worker.writer, "acknowledged", hung)
     assert service.post(JOBCOMP, CASES["ordinary"]).status_code == 503
+
+
+def test_a_run_that_is_durable_after_its_sender_gave_up_counts_as_accepted(service, monkeypatch):
+    monkeypatch.setattr(adapting, "PATIENCE_SECONDS", 0.05)
+    write, may_write = service.worker.store.write, threading.Event()
+
+    def slow(*arguments):
+        assert may_write.wait(30.0)
+        return write(*arguments)
+
+    monkeypatch.setattr(service.worker.store, "write", slow)
+    assert service.post(JOBCOMP, CASES["ordinary"]).status_code == 503
+    may_write.set()
+    service.wait_until(lambda: learned(service) == 600)
+    assert service.metric("walltimed_completions_total", result="accepted") == 1
 
 
 def test_accounting_records_are_stored_and_the_others_counted(service):

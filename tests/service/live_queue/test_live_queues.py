@@ -2,6 +2,7 @@ from urllib.parse import quote
 
 import pytest
 from asgi_client import NOW, run_of
+from structlog.testing import capture_logs
 
 from service.live_queue.job_forecasts import LiveQueue, packed
 from service.live_queue.playing import PlayingLimits
@@ -340,6 +341,15 @@ def test_a_forecast_that_fails_leaves_the_service_well(live, monkeypatch):
     put_in_vain(live, queue(waiting=[WIDE]))
     monkeypatch.undo()
     assert live.get("/health/ready").json()["status"] == "ready"
+
+
+def test_a_queue_that_loses_every_race_to_be_stored_is_named_in_the_log(live, monkeypatch):
+    monkeypatch.setattr(live.worker.store.queues, "replace", lambda *_, **__: False)
+    with capture_logs() as logged:
+        assert live.request("PUT", SNAPSHOT, json=queue(waiting=[WIDE])).status_code == 202
+        live.wait_until(lambda: not live.worker.queues._pending)
+    (record,) = [each for each in logged if "newer versions" in each["event"]]
+    assert (record["log_level"], record["cluster"]) == ("warning", "hill")
 
 
 def test_a_stored_queue_of_another_form_is_as_good_as_none(live):
