@@ -18,13 +18,13 @@ COPY terminal /build/terminal
 COPY simulator /build/simulator
 COPY service /build/service
 COPY migrations /build/migrations
-# What others need to test or to build goes; what every start would compile anew comes in.
+COPY deploy/prune.py /build/
+# What a service does not load goes; what every start would compile anew comes in.
 RUN cd /build && python -m pip --python /opt/walltimed/bin/python install --no-cache-dir \
         --no-compile --no-deps --no-build-isolation . \
     && python -m pip --python /opt/walltimed/bin/python uninstall --yes --quiet setuptools \
+    && python prune.py /opt/walltimed/lib/python3.11/site-packages \
     && cd /opt/walltimed/lib/python3.11/site-packages \
-    && find . -type d -name tests -prune -exec rm -rf {} + \
-    && find . -type f \( -name '*.a' -o -name '*.pyx' -o -name '*.c' -o -name '*.h' \) -delete \
     && /opt/walltimed/bin/python -m compileall -q predictors terminal simulator service migrations \
     && cd / && /opt/walltimed/bin/walltimed warm-up \
     && /opt/walltimed/bin/python -c 'import psycopg, uvloop, service.http.server, service.http.app'

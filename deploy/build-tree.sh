@@ -26,10 +26,8 @@ cp -r pyproject.toml README.md LICENSE predictors terminal simulator service mig
 pip install --no-compile --no-deps --no-build-isolation "$source"
 "$installed" deploy/manual.py "$root/usr"
 pip uninstall --yes setuptools pip
-# What only developers of the libraries use, and commands but ours.
-find "$root/opt/walltimed" -type d \( -name tests -o -name .agents \) -prune -exec rm -rf {} +
-find "$root/opt/walltimed" -type f -regextype posix-extended \
-    -regex '.*\.(a|c|cpp|h|hpp|pc|pxd|pyi|pyx)' -delete
+# What a service does not load, and commands but ours.
+"$python" deploy/prune.py "$root"/opt/walltimed/lib/python3*/site-packages
 find "$root/opt/walltimed/bin" ! -type d ! -name 'python*' ! -name walltimed -delete
 # For any processor of this kind, as the image has it; /usr/bin/walltimed says so to every process.
 NUMBA_CPU_NAME=generic "$root/opt/walltimed/bin/walltimed" warm-up
@@ -48,5 +46,5 @@ install -m 640 deploy/etc/walltimed.toml "$root/etc/walltimed"
 cp -r integrations/slurm integrations/pbs "$root/usr/share/walltimed"
 find "$root/usr/share/walltimed" -name __pycache__ -prune -exec rm -rf {} +
 mv "$root/usr/share/walltimed/pbs/walltimed_hook.json" "$root/etc/walltimed/pbs-hook.json"
-install -m 644 docs/slurm.md docs/pbs.md docs/queue.md docs/deployment.md docs/operations.md LICENSE \
-    "$root/usr/share/doc/walltimed"
+install -m 644 docs/slurm.md docs/pbs.md docs/users.md docs/forecasts.md docs/deployment.md \
+    docs/operations.md LICENSE "$root/usr/share/doc/walltimed"

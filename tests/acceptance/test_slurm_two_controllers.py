@@ -1,4 +1,4 @@
-"""docs/high-availability.md, walked: two controllers of a real Slurm, two hosts of the service.
+"""High availability of docs/deployment.md: two controllers of a real Slurm, two services.
 
 Five machines on one network: ctl1 and ctl2 with slurmctld, filter and forwarder, svc1 and svc2 with
 a service each on one PostgreSQL, and node. Each part dies once.
