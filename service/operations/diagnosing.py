@@ -303,7 +303,7 @@ def check_queue(
             name="queue-trouble",
             cluster=queue.cluster,
             says=f"The queue of cluster '{queue.cluster}' is not forecast: {queue.trouble}",
-            remedy="docs/forecasts.md has the sizes that can be forecast; the service's log has more.",
+            remedy="docs/forecasts.md says which sizes can be forecast; the log has more.",
         )
     if now - queue.taken_at > snapshot_max_age_seconds:
         yield Diagnosis(
