@@ -35,7 +35,7 @@ def load() -> None:
     from service.worker import tuning_rounds  # noqa: F401 - and that of rounds
 
     create_app(Settings(config=None, database_url="sqlite:///never-opened"))
-    for compile_part in warming.EVERYTHING.values():
+    for compile_part in (warming.METHODS | warming.OTHERS).values():
         compile_part()
     for name in [name for name in sys.modules if name.startswith(("service.cli", "simulator.cli"))]:
         del sys.modules[name]  # consoles look at the environment where they are made

@@ -14,7 +14,7 @@ from running_service import WALLTIMED, eventually
 
 from predictors.compiled import COMPILING
 from predictors.registry import METHODS
-from service.cli.warming import EVERYTHING, compile_methods
+from service.cli.warming import compile_methods
 
 pytestmark = [pytest.mark.lengthy(40), pytest.mark.cold]
 
@@ -67,7 +67,7 @@ def test_after_a_warm_up_nothing_is_left_to_be_compiled():
 def test_settings_that_a_user_may_not_read_keep_nothing_from_being_compiled(monkeypatch, tmp_path):
     monkeypatch.setenv("WALLTIMED_CONFIG", str(tmp_path / "of-the-service.toml"))
     monkeypatch.setenv("WALLTIMED_PORT", "none")
-    compile_methods("last-two")
+    compile_methods()
 
 
 def loaded(printed: str) -> set[str]:
@@ -80,7 +80,7 @@ def loaded(printed: str) -> set[str]:
 def test_a_service_and_the_demo_use_nothing_that_a_warm_up_does_not_compile(tmp_path):
     run(WALLTIMED, "warm-up")
     debug = {"NUMBA_DEBUG_CACHE": "1", "PYTHONUNBUFFERED": "1"}
-    known = loaded(run(sys.executable, "-m", "service.cli.warming", *EVERYTHING, **debug).stdout)
+    known = loaded(run(WALLTIMED, "warm-up", **debug).stdout)
     assert len(known) > 10
     settings = {
         "WALLTIMED_DATABASE_URL": f"sqlite:///{tmp_path}/history.sqlite3",
