@@ -41,6 +41,9 @@ UNCERTAIN = frozenset({LeastCost.name, Attention.name, Forest.name})
 class UnknownMethodError(ValueError):
     """There is no prediction method of that name."""
 
+    exit_code = 2
+    """Of a command that ends by it: wrong usage."""
+
 
 def create(name: str, **parameters: Any) -> Predictor:
     """Build the predictor called ``name``.

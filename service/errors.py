@@ -16,6 +16,7 @@ from service.store import (
     StoreFullError,
     StoreUnavailableError,
 )
+from terminal.exit_codes import ExitCode
 
 RETRY_AFTER_SECONDS = 1
 
@@ -132,6 +133,8 @@ class InvalidFieldError(RequestError):
     Attributes:
         field: path of the field in the body or query, such as ``completions.3.user``.
     """
+
+    exit_code = ExitCode.USAGE
 
     def __init__(self, detail: str, field: str) -> None:
         super().__init__(detail)

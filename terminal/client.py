@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from predictors.jobs import Completion, Prediction, Submission
+from terminal.exit_codes import ExitCode
 
 LARGEST_BATCH = 1000
 """Most jobs in one request; the service's own limit is 10,000 unless it is set lower."""
@@ -29,6 +30,8 @@ class RemoteError(Exception):
         status: status of the HTTP answer.
     """
 
+    exit_code = ExitCode.FAILED
+
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(f"The service answered {status}: {detail}")
         self.status = status
@@ -36,6 +39,8 @@ class RemoteError(Exception):
 
 class AddressError(ValueError):
     """The address is neither of the form http://HOST:PORT nor unix:FILE."""
+
+    exit_code = ExitCode.USAGE
 
 
 class ServiceUnreachableError(ConnectionError):

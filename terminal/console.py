@@ -2,7 +2,6 @@
 
 import os
 import sys
-from enum import IntEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,22 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from terminal.exit_codes import ExitCode as ExitCode  # noqa: PLC0414 - beside CommandError
+
 out = Console(highlight=False)
 """Results, on standard output."""
 
 err = Console(stderr=True, highlight=False)
 """Progress, warnings and errors, on standard error."""
-
-
-class ExitCode(IntEnum):
-    """The meaning of every command's exit code."""
-
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    PARTIAL = 3
-    UNAVAILABLE = 4
-    INTERRUPTED = 130
 
 
 class CommandError(Exception):

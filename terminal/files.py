@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
+from terminal.exit_codes import ExitCode
+
 STANDARD_STREAM = "-"
 
 _GZIP = b"\x1f\x8b"
@@ -20,6 +22,8 @@ _XZ = b"\xfd7zXZ\x00"
 
 class DamagedFileError(ValueError):
     """A compressed file is cut short or corrupt."""
+
+    exit_code = ExitCode.USAGE
 
 
 def read_bytes(source: str | Path | BinaryIO) -> bytes:

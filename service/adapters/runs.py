@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from predictors.jobs import DEFAULT_CLUSTER, LATEST_TIME, Completion, Status, Submission
+from terminal.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from service.store import ReportedCompletion
@@ -53,6 +54,8 @@ class Reason(StrEnum):
 
 class SkippedError(Exception):
     """Raised for a record that contains no run; nothing is stored."""
+
+    exit_code = ExitCode.USAGE
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.value)

@@ -1,6 +1,5 @@
 """Run a command line: an expected failure is one sentence, or a JSON object, and an exit code."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import typer
@@ -8,42 +7,21 @@ from rich.markup import escape
 
 from terminal.console import EXTRAS, CommandError, ExitCode, err, print_json, sentence
 
-EXPECTED: Mapping[str, ExitCode] = {
-    "service.store.database.StoreUnavailableError": ExitCode.UNAVAILABLE,
-    "service.store.database.StoreFullError": ExitCode.UNAVAILABLE,
-    "service.store.database.StoreError": ExitCode.FAILED,
-    "service.errors.InvalidFieldError": ExitCode.USAGE,
-    "simulator.traces.swf.MalformedLineError": ExitCode.USAGE,
-    "terminal.files.DamagedFileError": ExitCode.USAGE,
-    "simulator.traces.cleaning.UnknownRuleError": ExitCode.USAGE,
-    "simulator.traces.cleaning.NoJobError": ExitCode.USAGE,
-    "simulator.replay.method_spec.MethodSpecError": ExitCode.USAGE,
-    "simulator.replay.predictions_file.PredictionsFileError": ExitCode.USAGE,
-    "simulator.scheduling.semantics.SemanticsError": ExitCode.USAGE,
-    "simulator.scheduling.pbs_configuration.PbsConfigurationError": ExitCode.USAGE,
-    "simulator.scheduling.slurm_configuration.SlurmConfigurationError": ExitCode.USAGE,
-    "simulator.scheduling.workload.WorkloadError": ExitCode.USAGE,
-    "simulator.traces.partitions.PartitionsError": ExitCode.USAGE,
-    "simulator.scheduling.schedule_file.NoResultError": ExitCode.USAGE,
-    "terminal.client.AddressError": ExitCode.USAGE,
-    "terminal.client.RemoteError": ExitCode.FAILED,
-    "service.adapters.runs.SkippedError": ExitCode.USAGE,
-    "predictors.registry.UnknownMethodError": ExitCode.USAGE,
-    "builtins.ConnectionError": ExitCode.UNAVAILABLE,
-    "builtins.OSError": ExitCode.USAGE,
-}
-"""The exit code of each exception; the nearest base class counts. The exceptions are named and not
-imported, so that no command loads modules that it does not use."""
-
 
 def exit_code_of(error: BaseException) -> ExitCode | None:
-    """Return the exit code of ``error``, or None if the error is a bug."""
+    """Return the exit code of ``error``, or None if the error is a bug.
+
+    Expected errors name it: ``exit_code`` of their class.
+    """
     if isinstance(error, CommandError):
         return error.code
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         return ExitCode.FAILED
-    names = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__)
-    return next((EXPECTED[name] for name in names if name in EXPECTED), None)
+    if (code := getattr(type(error), "exit_code", None)) is not None:
+        return ExitCode(code)
+    if isinstance(error, ConnectionError):
+        return ExitCode.UNAVAILABLE
+    return ExitCode.USAGE if isinstance(error, OSError) else None
 
 
 def print_failure(error: BaseException) -> int:

@@ -12,18 +12,25 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from predictors.jobs import Completion
+from terminal.exit_codes import ExitCode
 
 
 class StoreError(Exception):
     """Raised when the history store cannot do an operation."""
 
+    exit_code = ExitCode.FAILED
+
 
 class StoreUnavailableError(StoreError):
     """The database cannot be reached or is too busy; the same call may succeed later."""
 
+    exit_code = ExitCode.UNAVAILABLE
+
 
 class StoreFullError(StoreError):
     """The database has no room left, so nothing was stored."""
+
+    exit_code = ExitCode.UNAVAILABLE
 
 
 class SchemaOutdatedError(StoreError):

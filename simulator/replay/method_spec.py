@@ -9,6 +9,7 @@ from typing import Any, Self
 from predictors.base import Predictor
 from predictors.methods.forest import Forest
 from predictors.registry import METHODS, UnknownMethodError, create
+from terminal.exit_codes import ExitCode
 
 WITHOUT_PROJECTS = {"percentile": "percentile:key=user+walltime"}
 """Specs of methods whose default needs a project, which SWF logs do not have."""
@@ -28,6 +29,8 @@ _MONTHS = re.compile(r"(\d+)M")
 
 class MethodSpecError(ValueError):
     """A method spec is malformed, or has an unknown or impossible parameter."""
+
+    exit_code = ExitCode.USAGE
 
 
 @dataclass(frozen=True, slots=True)

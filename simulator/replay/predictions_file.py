@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from simulator.replay.trace_replay import Replay
+from terminal.exit_codes import ExitCode
 from terminal.files import read_bytes, text_writer
 
 HEADS = ("job_id", "method", "predicted", "requested", "actual")
@@ -11,6 +12,8 @@ HEADS = ("job_id", "method", "predicted", "requested", "actual")
 
 class PredictionsFileError(ValueError):
     """The file has no predictions, or several methods of which none is named."""
+
+    exit_code = ExitCode.USAGE
 
 
 def write_predictions(played: Replay, path: str | Path) -> None:

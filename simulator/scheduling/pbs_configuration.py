@@ -23,12 +23,15 @@ from simulator.scheduling.pbs_rules import PbsLimit, PbsQueue, PbsRules, PbsRule
 from simulator.scheduling.slurm_configuration import texts_by_kind
 from simulator.scheduling.slurm_records import ranges_of
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition
+from terminal.exit_codes import ExitCode
 
 Words = Mapping[str, str]
 
 
 class PbsConfigurationError(ValueError):
     """A directory does not describe a PBS server; the message names the file or the value."""
+
+    exit_code = ExitCode.USAGE
 
 
 COMMANDS = {

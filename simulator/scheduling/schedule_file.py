@@ -25,6 +25,7 @@ from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import Schedule
 from simulator.traces.swf import write_swf
 from simulator.traces.trace import Integers, Reals, Trace
+from terminal.exit_codes import ExitCode
 from terminal.files import text_writer
 
 PREFIX = "Simulation"
@@ -33,6 +34,8 @@ RULES = f"{PREFIX}Rules"
 
 class NoResultError(ValueError):
     """The file is a trace, but no result of a simulation: its header has no rules."""
+
+    exit_code = ExitCode.USAGE
 
 
 def write_result(schedule: Schedule, path: str | Path) -> None:

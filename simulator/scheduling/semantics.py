@@ -18,6 +18,7 @@ from simulator.scheduling.pbs_rules import PBS_MEANING, PbsRules
 from simulator.scheduling.slurm_rules import MEANING as SLURM_MEANING
 from simulator.scheduling.slurm_rules import SlurmRules
 from simulator.traces.trace import Trace
+from terminal.exit_codes import ExitCode
 
 EVENT_ORDERS: Mapping[str, str] = {
     "batch": "of one second all ends, then estimates outlived, then submissions, then one pass",
@@ -58,6 +59,8 @@ HANDED_OVER = "order"
 
 class SemanticsError(ValueError):
     """A rule has an unknown name or an impossible number."""
+
+    exit_code = ExitCode.USAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from simulator.scheduling.slurm_rules import (
     SlurmRulesError,
 )
 from simulator.traces.partitions import host_names
+from terminal.exit_codes import ExitCode
 
 LARGEST_FILE = 64 << 20
 """Bytes."""
@@ -33,6 +34,8 @@ WITH_ACCOUNTS = "accounting_storage/slurmdbd"
 
 class SlurmConfigurationError(ValueError):
     """A directory does not describe a Slurm cluster; the message names the file."""
+
+    exit_code = ExitCode.USAGE
 
 
 def read_configuration(directory: str | Path) -> SlurmRules:

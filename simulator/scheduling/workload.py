@@ -8,6 +8,7 @@ import numpy as np
 
 from simulator.traces.cleaning import SIMULATION_RULES, clean, in_words
 from simulator.traces.trace import SWF_FIELDS, Integers, Trace
+from terminal.exit_codes import ExitCode
 
 LARGEST_MACHINE = 2**30
 """Most processors of a machine."""
@@ -15,6 +16,8 @@ LARGEST_MACHINE = 2**30
 
 class WorkloadError(ValueError):
     """The machine's size is unknown, a number is impossible, or a name is unknown."""
+
+    exit_code = ExitCode.USAGE
 
 
 def kill(trace: Trace) -> Trace:

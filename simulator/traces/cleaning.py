@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from predictors.jobs import LONGEST
 from simulator.traces.trace import Trace
+from terminal.exit_codes import ExitCode
 
 LONGEST_REQUEST = 366 * 86400.0
 """Seconds. Longer requests are sentinels for "unlimited" (Curie has 2147483647)."""
@@ -95,9 +96,13 @@ SIMULATION_RULES = (
 class UnknownRuleError(ValueError):
     """There is no cleaning rule of that name."""
 
+    exit_code = ExitCode.USAGE
+
 
 class NoJobError(ValueError):
     """No job of a log is left after cleaning."""
+
+    exit_code = ExitCode.USAGE
 
     def __init__(self, log: str, use: str, removed: Mapping[str, int]) -> None:
         reasons = in_words(removed)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulator.traces.trace import Trace
+from terminal.exit_codes import ExitCode
 from terminal.files import read_bytes
 
 OTHER_QUEUES = "(other queues)"
@@ -38,6 +39,8 @@ LARGEST_RANGE = 1_000_000
 
 class PartitionsError(ValueError):
     """The sizes of the queues cannot be read; the message names the reason."""
+
+    exit_code = ExitCode.USAGE
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Reals, Reject, Trace
+from terminal.exit_codes import ExitCode
 from terminal.files import DamagedFileError, read_bytes, text_writer
 
 __all__ = ["DamagedFileError", "MalformedLineError", "Reject", "Trace", "read_swf", "write_swf"]
@@ -40,6 +41,8 @@ JobLine = tuple[int, str]
 
 class MalformedLineError(ValueError):
     """A line of a trace is not a job."""
+
+    exit_code = ExitCode.USAGE
 
     def __init__(self, reject: Reject) -> None:
         super().__init__(f"line {reject.line}: {reject.reason}")
