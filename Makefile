@@ -105,7 +105,8 @@ PIN := uv pip compile --universal --python-version 3.11 --generate-hashes --no-h
 lock:
 	$(PIN) pyproject.toml -o requirements/runtime.txt
 	$(PIN) pyproject.toml --extra reports -o requirements/full.txt
-	$(PIN) pyproject.toml --extra reports --group dev -o requirements/dev.txt
+	$(PIN) pyproject.toml --extra reports --extra distributed --group dev -o requirements/dev.txt
+	$(PIN) pyproject.toml --extra distributed --constraint requirements/dev.txt -o requirements/distributed.txt
 	$(PIN) --group docs --constraint requirements/dev.txt -o requirements/docs.txt
 	$(PIN) --group build -o requirements/build.txt
 

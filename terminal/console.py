@@ -126,6 +126,7 @@ def check_directory(path: Path | None) -> None:
 
 
 EXTRAS = {
+    "distributed": "distributed",
     "matplotlib": "reports",
 }
 """The extra that brings each package."""

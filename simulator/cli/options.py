@@ -74,6 +74,13 @@ CoresPerNode = Annotated[
 
 Processes = Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core.")]
 
+Distributed = Annotated[
+    str | None,
+    typer.Option(
+        metavar="dask:ADDRESS", help="Use the workers of this Dask scheduler (extra distributed)."
+    ),
+]
+
 ServiceUrl = Annotated[
     str | None, typer.Option(help="URL of a running service; default: a private one.")
 ]
