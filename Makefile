@@ -134,7 +134,7 @@ RELEASE ?= trixie
 slurm-root:
 	tests/support/make_slurm_root.sh $(RELEASE) /opt/walltimed-test/slurm-$(RELEASE)
 
-# A log twice through a real Slurm in fast motion (docs/twins.md), for example:
+# A log twice through a real Slurm in fast motion (research/fast_motion/README.md), for example:
 #     make slurm-play LOG=log.swf.gz PLAY="--from 113 --days 1.5 --conf slurm.conf"
 PLAYED ?= build/play
 slurm-play: .venv/served
