@@ -110,7 +110,7 @@ def test_everything_that_is_wrong_is_told(url, tmp_path):
         other = f"sqlite:///{tmp_path / 'other.sqlite3'}"
         assert walltimed("db", "upgrade", "-d", other)[0] == 0
         assert ("other-history", None) in findings(*at[:2], "-d", other)[1]
-        sys.stdout.write(walltimed("doctor", *with_token)[1])  # kept in results/doctor.txt
+        sys.stdout.write(walltimed("doctor", *with_token)[1])
     assert ("no-service", None) in findings(*at)[1]
 
 
