@@ -6,9 +6,12 @@ from typing import NamedTuple
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
+SHORTEST = 0.0005
+"""Seconds; a shorter duration is no time in words."""
+
 
 def duration(seconds: float | None, *, beside: float | None = None, unknown: str = "-") -> str:
-    """Return a duration such as ``40 s``, ``12 min``, ``3.4 h`` or ``2.1 days``.
+    """Return a duration such as ``0.3 s``, ``40 s``, ``12 min``, ``3.4 h`` or ``2.1 days``.
 
     Reports, pages and commands all use this function.
 
@@ -53,6 +56,8 @@ class _Unit(NamedTuple):
     words: str
 
     def say(self, seconds: float) -> str:
+        if self.seconds == 1.0 and SHORTEST <= abs(seconds) < 0.95:
+            return f"{seconds:.1g} s"
         return self.words.format(seconds / self.seconds)
 
 

@@ -141,8 +141,7 @@ def _for_page(svg: str) -> str:
 
 
 def _colour(name: str) -> str:
-    colour = palette.colour_of(name)
-    return colour.light if colour else palette.OTHERS[0].light
+    return palette.colour_of(name).light
 
 
 def _gains(figure: Figure, tested: Backtest) -> None:

@@ -10,7 +10,7 @@ from simulator.backtest import gains
 from simulator.backtest.believability import ROUGH, Believability, Quality
 from simulator.backtest.gains import FEWEST_WEEKS, GainInterval
 from simulator.backtest.harm import LONGEST_WAIT_FACTOR, MOST_USERS, Harm
-from simulator.backtest.plays import Play
+from simulator.backtest.method_rows import MethodRow, method_rows
 from simulator.backtest.remarks import FIRST_WEEK, WAY_BACK, remarks, weeks_until_good
 from simulator.backtest.site import BY_REQUEST
 from simulator.backtest.verdict import (
@@ -18,7 +18,6 @@ from simulator.backtest.verdict import (
     Backtest,
     dates,
     judge,
-    outran_request,
     users_of,
 )
 from simulator.reports.tables import text_table
@@ -31,8 +30,8 @@ def as_document(tested: Backtest) -> dict[str, Any]:
     judged = judge(tested)
     begin, end = dates(tested)
     months, of_months = gains.months_gained(tested.today, tested.predicted)
-    today = _column(tested, REQUESTED)
-    today["underestimation_rate"] = outran_request(tested)
+    rows = method_rows(tested)
+    today = rows[REQUESTED]
     return {
         "schema": 2,
         "verdict": judged.verdict,
@@ -40,10 +39,10 @@ def as_document(tested: Backtest) -> dict[str, Any]:
         "scheduler": tested.scheduler,
         "in_force": {"method": tested.in_force, "profile": tested.profile},
         "believability": _believability(tested.believed),
-        "today": today,
-        "ordered_by_request": _column(tested, BY_REQUEST) | _change(tested, BY_REQUEST),
-        "methods": [_method(tested, name) for name in tested.methods],
-        "exact": _column(tested, EXACT) | _change(tested, EXACT),
+        "today": _figures(today) | {"underestimation_rate": today.ran_longer},
+        "ordered_by_request": _figures(rows[BY_REQUEST]) | _change(rows[BY_REQUEST]),
+        "methods": [_method(tested, rows[name]) for name in tested.methods],
+        "exact": _figures(rows[EXACT]) | _change(rows[EXACT]),
         "sampling": {
             "repetitions": tested.repetitions,
             "repetitions_of_other_methods": min(map(len, tested.plays.values())),
@@ -69,39 +68,34 @@ def as_document(tested: Backtest) -> dict[str, Any]:
     }
 
 
-def _method(tested: Backtest, name: str) -> dict[str, Any]:
+def _method(tested: Backtest, row: MethodRow) -> dict[str, Any]:
     beyond = {
         "change_beyond_order_by_request": {
-            "wait_share": _shares(tested.wait_gain(name, BY_REQUEST)),
-            "bounded_slowdown_share": _shares(tested.slowdown_gain(name, BY_REQUEST)),
+            "wait_share": _shares(tested.wait_gain(row.name, BY_REQUEST)),
+            "bounded_slowdown_share": _shares(tested.slowdown_gain(row.name, BY_REQUEST)),
         }
     }
-    return {"method": name} | _column(tested, name) | _change(tested, name) | beyond
+    return {"method": row.name} | _figures(row) | _change(row) | beyond
 
 
-def _column(tested: Backtest, name: str) -> dict[str, Any]:
+def _figures(row: MethodRow) -> dict[str, Any]:
     """Return means over the repetitions, with the lowest and the highest of them."""
-    plays = tested.plays[name]
     return {
-        "wait_seconds": _record(gains.of(plays, lambda play: play.wait)),
-        "longest_wait_seconds": _record(gains.of(plays, lambda play: play.longest_wait)),
-        "bounded_slowdown": _record(gains.of(plays, lambda play: play.bounded_slowdown)),
-        "mean_error_seconds": plays[0].error,
-        "underestimation_rate": plays[0].underestimation_rate,
-        "idle_processor_hours": gains.of(plays, _idle_hours).mean,
+        "wait_seconds": _record(row.wait),
+        "longest_wait_seconds": _record(row.longest_wait),
+        "bounded_slowdown": _record(row.bounded_slowdown),
+        "mean_error_seconds": row.first.error,
+        "underestimation_rate": row.first.underestimation_rate,
+        "idle_processor_hours": row.idle_hours.mean,
     }
 
 
-def _idle_hours(play: Play) -> float:
-    return play.idle / 3600
-
-
-def _change(tested: Backtest, name: str) -> dict[str, Any]:
+def _change(row: MethodRow) -> dict[str, Any]:
     """Return changes against today, with the interval over repetitions and weeks."""
     return {
         "change": {
-            "wait_share": _shares(tested.wait_gain(name)),
-            "bounded_slowdown_share": _shares(tested.slowdown_gain(name)),
+            "wait_share": _shares(row.wait_gain),
+            "bounded_slowdown_share": _shares(row.slowdown_gain),
         }
     }
 
@@ -144,15 +138,15 @@ WIDTH = 80
 
 
 def text_of(tested: Backtest) -> str:
-    """The verdict, the methods and what else there is to say."""
+    """Return the verdict, a table of the methods, and remarks."""
     judged = judge(tested)
     verdict = fill(f"{HEADLINES[judged.verdict]}. {judged.sentence}", WIDTH)
     for text in (tested.believed.headline(), judged.details):
         if text and text not in judged.sentence:
             verdict += f"\n\n{fill(text, WIDTH)}"
     heads = ("method", "wait", "change", "slowdown", "change", "short")
-    names = (REQUESTED, BY_REQUEST, *tested.methods, EXACT)
-    rows = [_row(tested, name) for name in names]
+    rows = method_rows(tested)
+    cells = [_cells(row, rows[REQUESTED]) for row in rows.values()]
     legend = (
         f"Mean wait and bounded slowdown; change against today's requests, {gains.COVERAGE:.0%} "
         f"interval over {tested.plays_in_words} and {counted(tested.weeks, 'week')}; "
@@ -162,21 +156,20 @@ def text_of(tested: Backtest) -> str:
     sentences = "\n".join(
         fill(f"- {each}", WIDTH, subsequent_indent="  ") for each in remarks(tested)
     )
-    return f"{verdict}\n\n{text_table(heads, rows)}\n{fill(legend, WIDTH)}\n\n{sentences}\n"
+    return f"{verdict}\n\n{text_table(heads, cells)}\n{fill(legend, WIDTH)}\n\n{sentences}\n"
 
 
-def _row(tested: Backtest, name: str) -> tuple[str, ...]:
-    today, plays = tested.today, tested.plays[name]
-    mark = " *" if name == tested.in_force else ""
+def _cells(row: MethodRow, today: MethodRow) -> tuple[str, ...]:
+    mark = " *" if row.is_in_force else ""
     return (
-        f"{name[:24]}{mark}",
-        duration(gains.mean_wait(plays), beside=gains.mean_wait(today)),
-        _range(tested.wait_gain(name), name),
-        f"{gains.mean_slowdown(plays):,.1f}",
-        _range(tested.slowdown_gain(name), name),
-        "" if name in {REQUESTED, BY_REQUEST} else share(plays[0].underestimation_rate),
+        f"{row.name[:24]}{mark}",
+        duration(row.wait.mean, beside=today.wait.mean),
+        "" if row.is_today else _range(row.wait_gain),
+        f"{row.bounded_slowdown.mean:,.1f}",
+        "" if row.is_today else _range(row.slowdown_gain),
+        share(row.ran_longer) if row.is_predicted else "",
     )
 
 
-def _range(gained: GainInterval, name: str) -> str:
-    return "" if name == REQUESTED else changes(-gained.high, -gained.low, to="..")
+def _range(gained: GainInterval) -> str:
+    return changes(-gained.high, -gained.low, to="..")

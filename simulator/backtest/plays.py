@@ -1,34 +1,23 @@
-"""Plays a site's log with each source of estimates, again and again with shaken input.
-
-Every play is independent of the others, so plays run in processes beside each other, with the same
-results.
-"""
+"""Simulates a site's log with each source of estimates, and with shaken submissions."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from ctypes import CDLL
 from dataclasses import dataclass
-from os import cpu_count
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from predictors.measures import Flags, mean_absolute_error, underestimation_rate
-from simulator.backtest.site import (
-    BY_REQUEST,
-    BacktestSite,
-    Grouping,
-    SiteFiles,
-    give_back_what_is_dropped,
-)
+from simulator.backtest.site import BY_REQUEST, BacktestSite, Grouping
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.measures import (
     bounded_slowdown,
     idle_while_waiting,
     makespan,
 )
-from simulator.scheduling.processes import several_processes
+from simulator.scheduling.parallel import in_parallel
 from simulator.scheduling.simulate import Schedule, simulate_together
 from simulator.scheduling.workload import Workload
 from simulator.traces.shake import FEWEST_REPETITIONS, shaken
@@ -41,10 +30,10 @@ FULL_LOOP_JOBS = 100_000
 """In logs of more jobs, repetitions take over the predictions of the log itself."""
 
 REPETITIONS_BESIDE = FEWEST_REPETITIONS
-"""Most plays of a method that is not in force, and of exact run times: no verdict rests on them."""
+"""Plays of a method that is not in force, and of exact runtimes: no verdict rests on them."""
 
 JOBS_WORTH_A_PROCESS = 400_000
-"""A process of its own takes seconds to begin; fewer jobs to play in all are played in this one."""
+"""Jobs over all plays from which other processes, which take seconds to begin, are used."""
 
 FIRST_METHOD = 2
 """Place of the method in force among the sources of estimates."""
@@ -84,7 +73,7 @@ class Play:
     Attributes:
         estimates: the source of estimates.
         repetition: 0 is the log itself, others are shaken.
-        wait: mean wait; and so for what says no other.
+        wait: mean wait; other names without a statistic are means, too.
         p90_wait: 9 of 10 jobs wait no longer.
         waiting: share of jobs that wait longer than a minute.
         idle: processor seconds that are idle while a job waits.
@@ -119,61 +108,87 @@ class Play:
 
 
 class Task(NamedTuple):
-    """A play to come; ``reuses`` says that predictions of the log itself are taken over."""
+    """A play to come.
+
+    Attributes:
+        number: place of the source among all sources of estimates.
+        estimates: the source of estimates.
+        repetition: 0 is the log itself, others are shaken.
+        reuses: whether repetitions take over the estimates of the log itself.
+        known: the estimates to take over, by place in the log.
+    """
 
     number: int
     estimates: str
     repetition: int
     reuses: bool
+    known: Integers | None = None
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether the play needs the estimates of another play."""
+        return self.reuses and self.repetition > 0
 
 
-def play(site: BacktestSite, task: Task, directory: Path | None = None) -> Play:
+def play(site: BacktestSite, task: Task) -> tuple[Play, Integers | None]:
     """Simulate the site once, from an empty machine and without any history.
 
-    Args:
-        site: the site.
-        task: what is to be played.
-        directory: directory with the predictions of the log itself, or None.
+    Returns:
+        The play, and for later repetitions its estimates by place in the log.
     """
+    return_freed_arrays()
     trace = site.trace
     if task.repetition:
         trace = shaken(trace, SHAKE_SECONDS, task.repetition)
     workloads = [workload for workload in site.workloads(trace) if len(workload)]
-    schedules = simulate_together(
-        workloads, site.rules_of(task.estimates), _estimates(site, task, directory)
-    )
-    if directory and not task.repetition:
-        _keep(site, schedules, _kept_file(directory, task))
-    return play_of(site, task.estimates, task.repetition, schedules)
+    schedules = simulate_together(workloads, site.rules_of(task.estimates), _estimates(site, task))
+    estimates = None if task.takes_over or not task.reuses else _by_place(site, schedules)
+    return play_of(site, task.estimates, task.repetition, schedules), estimates
 
 
-def _estimates(site: BacktestSite, task: Task, directory: Path | None) -> Estimates:
-    if not (task.reuses and task.repetition and directory):
+def _estimates(site: BacktestSite, task: Task) -> Estimates:
+    known = task.known
+    if known is None:
         return Estimates.named(REQUESTED if task.estimates == BY_REQUEST else task.estimates)
-    log = np.load(_kept_file(directory, task), mmap_mode="r")
 
-    def logged_estimates(workload: Workload) -> Integers:
-        found = log[site.places([workload])]
+    def known_or_requested(workload: Workload) -> Integers:
+        found = known[site.places([workload])]
         return np.where(found > 0, found, workload.request)
 
-    return Estimates(task.estimates, known=logged_estimates)
+    return Estimates(task.estimates, known=known_or_requested)
 
 
-def _keep(site: BacktestSite, schedules: Sequence[Schedule], file: Path) -> None:
-    log = np.zeros(len(site.trace), np.int64)
+def _by_place(site: BacktestSite, schedules: Sequence[Schedule]) -> Integers:
+    """Return first estimates by place in the log; 0 for jobs that were left out."""
+    estimates = np.zeros(len(site.trace), np.int64)
     for schedule in schedules:
-        log[site.places([schedule.workload])] = schedule.estimate
-    np.save(file, log)
+        estimates[site.places([schedule.workload])] = schedule.estimate
+    return estimates
 
 
-def _kept_file(directory: Path, task: Task) -> Path:
-    return directory / f"estimates-{task.number}.npy"
+M_MMAP_THRESHOLD = -3
+"""The parameter of glibc's ``mallopt``, as ``malloc.h`` defines it."""
+
+LONG_COLUMN = 1 << 18
+"""Bytes from which a freed array is returned to the system at once."""
+
+
+def return_freed_arrays() -> None:
+    """Make glibc return freed arrays to the system (``M_MMAP_THRESHOLD``).
+
+    By default glibc keeps freed memory for the next array once it has mapped a long one. A play
+    makes and drops arrays of many lengths, and a third of the process's memory would lie idle.
+    Another C library is left as it is.
+    """
+    set_option = getattr(CDLL(None), "mallopt", None)
+    if set_option:
+        set_option(M_MMAP_THRESHOLD, LONG_COLUMN)
 
 
 def play_of(
     site: BacktestSite, estimates: str, repetition: int, schedules: Sequence[Schedule]
 ) -> Play:
-    """Return what a backtest keeps of the schedules of all machines."""
+    """Measure the schedules of all machines, for a backtest to keep."""
     workloads = [schedule.workload for schedule in schedules]
     waits = np.concatenate([schedule.wait for schedule in schedules])
     runtime = np.concatenate([workload.runtime for workload in workloads])
@@ -219,7 +234,7 @@ def _where_logged(site: BacktestSite, workloads: Sequence[Workload], waits: Inte
 def by_month(
     site: BacktestSite, workloads: Sequence[Workload], waits: NDArray[Any], is_logged: Flags
 ) -> Values:
-    """Mean waits of the jobs that are in ``is_logged``, by month; NaN for a month without one."""
+    """Return mean waits of the jobs in ``is_logged``, by month; NaN for a month without one."""
     months = next((each for each in site.groupings if each.kind == "months"), None)
     if months is None:
         return np.zeros(0)
@@ -262,45 +277,49 @@ Plays = Mapping[str, Sequence[Play]]
 
 
 def play_all(
-    files: SiteFiles,
-    methods: Sequence[str],
-    shakes: int,
+    site: BacktestSite,
+    tasks: Sequence[Task],
     *,
     processes: int | None = None,
+    distributed: str | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Plays:
-    """Play requests under both orders, every method, and exact runtimes.
-
-    Requests and the method in force are played ``shakes`` times more, shaken; the others up to
-    ``REPETITIONS_BESIDE`` times in all.
+    """Simulate the site once per task; the results do not depend on the number of processes.
 
     Args:
-        files: the site.
-        methods: method specs as ``MethodSpec`` reads them, the method in force first.
-        shakes: number of shaken copies of the log.
-        processes: number of processes; None takes all cores where it is worth it.
+        site: the site.
+        tasks: the plays, as ``tasks_of`` lists them.
+        processes: number of processes; None takes all cores if there are enough jobs.
+        distributed: a cluster to simulate on, as ``in_parallel`` names it.
         progress: called with the number of plays that have just ended.
     """
-    jobs = len(files.mapped().trace)
-    keep = jobs > FULL_LOOP_JOBS and shakes > 0
-    tasks = tasks_of(methods, shakes, keep=keep)
-    if processes is None:
-        small = len(tasks) * jobs < JOBS_WORTH_A_PROCESS
-        processes = 1 if small else cpu_count() or 1
-    directory = files.directory if keep else None
+    if processes is None and len(tasks) * len(site.trace) < JOBS_WORTH_A_PROCESS:
+        processes = 1
+    run = partial(in_parallel, partial(play, site), processes=processes, distributed=distributed)
     found: dict[str, dict[int, Play]] = {task.estimates: {} for task in tasks}
-    for task, each in _played(files, tasks, processes, directory):
+    for task, each in _played(tasks, run):
         found[task.estimates][task.repetition] = each
         if progress:
             progress(1)
     return {name: [plays[number] for number in sorted(plays)] for name, plays in found.items()}
 
 
-def tasks_of(methods: Sequence[str], shakes: int, *, keep: bool = False) -> list[Task]:
-    """Return the plays of a backtest; ``keep``: repetitions take over predictions."""
+def tasks_of(methods: Sequence[str], shakes: int, *, jobs: int) -> list[Task]:
+    """Return a task per source of estimates and repetition.
+
+    The sources are requests under both orders, every method, and exact runtimes. Requests and the
+    method in force have ``shakes`` repetitions beside the log itself; the others have up to
+    ``REPETITIONS_BESIDE`` plays in all.
+
+    Args:
+        methods: method specs as ``MethodSpec`` reads them, the method in force first.
+        shakes: number of shaken copies of the log.
+        jobs: number of jobs of the log.
+    """
     names = (REQUESTED, BY_REQUEST, *methods, EXACT)
+    reuse = shakes > 0 and jobs > FULL_LOOP_JOBS
     return [
-        Task(number, name, repetition, keep and name not in {REQUESTED, BY_REQUEST, EXACT})
+        Task(number, name, repetition, reuse and name not in {REQUESTED, BY_REQUEST, EXACT})
         for repetition in range(shakes + 1)
         for number, name in enumerate(names)
         if number <= FIRST_METHOD or repetition < REPETITIONS_BESIDE
@@ -308,54 +327,25 @@ def tasks_of(methods: Sequence[str], shakes: int, *, keep: bool = False) -> list
 
 
 def _played(
-    files: SiteFiles, tasks: Sequence[Task], processes: int, directory: Path | None
+    tasks: Sequence[Task],
+    run: Callable[[Sequence[Task]], Iterator[tuple[Play, Integers | None]]],
 ) -> Iterator[tuple[Task, Play]]:
-    """Every task with its play, in this process or in several others."""
-    if processes == 1:
-        site = files.mapped()
-        for task in tasks:
-            yield task, play(site, task, directory)
-        return
-    with several_processes(processes, _begin, files, directory) as executor:
-        yield from _as_they_end(tasks, lambda task: executor.submit(_play_here, task))
+    """Yield every task with its play, first those that need no estimates of another play."""
+    first = sorted((task for task in tasks if not task.takes_over), key=_precedence)
+    known: dict[str, Integers | None] = {}
+    for task, (found, estimates) in zip(first, run(first), strict=True):
+        yield task, found
+        if task.reuses:
+            known[task.estimates] = estimates
+    later = [task._replace(known=known[task.estimates]) for task in tasks if task.takes_over]
+    if later:
+        yield from ((task, found) for task, (found, _) in zip(later, run(later), strict=True))
 
 
-def _as_they_end(
-    tasks: Sequence[Task], submit: Callable[[Task], "Future[Play]"]
-) -> Iterator[tuple[Task, Play]]:
-    """Plays as they end; one that takes over predictions begins when these are there."""
-    held = [task for task in tasks if task.reuses and task.repetition]
-    ready = [task for task in tasks if not (task.reuses and task.repetition)]
-    # Methods take longest: first the one in force, whose rounds take minutes, then from the last in
-    # the list, which are slower than those before them.
-    ready.sort(
-        key=lambda task: (
-            not task.reuses,
-            task.repetition,
-            task.number != FIRST_METHOD,
-            -task.number,
-        )
-    )
-    under_way = {submit(task): task for task in ready}
-    while under_way:
-        ended, _ = wait(under_way, return_when=FIRST_COMPLETED)
-        for future in ended:
-            task = under_way.pop(future)
-            yield task, future.result()
-            if task.reuses and not task.repetition:
-                freed = [each for each in held if each.number == task.number]
-                under_way |= {submit(each): each for each in freed}
+def _precedence(task: Task) -> tuple[bool, int, bool, int]:
+    """Put the slowest plays first.
 
-
-_here: list[tuple[BacktestSite, Path | None]] = []
-"""The site of a process that plays."""
-
-
-def _begin(files: SiteFiles, directory: Path | None) -> None:
-    give_back_what_is_dropped()
-    _here[:] = [(files.mapped(), directory)]
-
-
-def _play_here(task: Task) -> Play:
-    site, directory = _here[0]
-    return play(site, task, directory)
+    Methods take longest: the method in force, whose rounds take minutes, then methods from the last
+    in the list, which are slower than those before them.
+    """
+    return not task.reuses, task.repetition, task.number != FIRST_METHOD, -task.number

@@ -58,16 +58,23 @@ def _changes(tested: Backtest) -> Iterator[str]:
         f"wait {big(abs(waited))} hours {'less' if waited >= 0 else 'more'} in all."
     )
     exact = tested.wait_gain(EXACT)
-    yield (
-        "What not to hope for: with run times known exactly, handed over in the same way, jobs "
-        f"would wait {less_or_more(exact.mean)} today. Better predictions would bring little "
-        "beyond that."
-    )
+    yield _of_exact(exact.mean)
     if any(tested.wait_gain(name).mean > exact.mean + gains.MATERIAL for name in tested.methods):
         yield (
             "A method may look better than run times known exactly: perfect predictions do not "
             "guarantee the best schedule."
         )
+
+
+def _of_exact(gained: float) -> str:
+    """Say how far better predictions could help, by the gain of exact runtimes."""
+    waits = (
+        "with run times known exactly, handed over in the same way, jobs would wait "
+        f"{less_or_more(gained)} today"
+    )
+    if gained < 0:
+        return f"Better predictions alone would not shorten waits here: {waits}."
+    return f"What not to hope for: {waits}. Better predictions would bring little beyond that."
 
 
 def _start(tested: Backtest) -> Iterator[str]:

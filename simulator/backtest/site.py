@@ -1,15 +1,10 @@
-"""The site of a backtest: its log, its machines, and the groups whose gains are compared.
+"""The site of a backtest: its log, its machines, and the groups whose gains are compared."""
 
-The long columns are files, which every process that plays the site maps into memory. So the columns
-of a million jobs are in memory once, and the operating system may drop unused parts.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
-from ctypes import CDLL
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +12,10 @@ from numpy.typing import NDArray
 from simulator.scheduling.estimates import REQUESTED
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload, prepare
-from simulator.traces.partitions import OTHER_QUEUES, Partition
+from simulator.traces.partitions import Partition
 from simulator.traces.trace import Integers, Trace
 
 Codes = NDArray[np.int32]
-
-NO_MACHINE = -1
-"""The machine of a job whose queue belongs to no partition."""
 
 BY_REQUEST = "by-request"
 """Requests again, under the rules that order the queue by them."""
@@ -70,7 +62,7 @@ class BacktestSite:
     Attributes:
         trace: the log as it was read.
         semantics: the rules of the site's scheduler today.
-        by_request: the same, the queue ordered by requested walltimes.
+        by_request: today's rules, but the queue ordered by requested walltimes.
         handed_over: the rules with predictions. None: today's rules, and so for ``by_request``.
         processors: size of the machine; None takes it from the log's header.
         cores_per_node: if given, jobs take whole nodes with this many cores.
@@ -108,7 +100,7 @@ class BacktestSite:
         return float(self.trace.end.max() - self.trace.submit.min()) / YEAR
 
     def workloads(self, trace: Trace | None = None) -> list[Workload]:
-        """The jobs of each machine, for the log itself or for a shaken copy of it."""
+        """Return the jobs of each machine, for the log itself or for a shaken copy of it."""
         trace = self.trace if trace is None else trace
         if not self.partitions:
             return [self._workload(trace, self.processors)]
@@ -121,19 +113,42 @@ class BacktestSite:
         return prepare(trace, processors=processors, cores_per_node=self.cores_per_node)
 
     def places(self, workloads: Sequence[Workload]) -> Integers:
-        """The place in the log of every job of the workloads, one workload after the other."""
+        """Return the place in the log of each job of the workloads, one after the other."""
         lines = np.concatenate([workload.trace.line for workload in workloads])
         return np.searchsorted(self.trace.line, lines)
 
+    def counts_of(self, workloads: Sequence[Workload]) -> Mapping[str, int]:
+        """Return the number of jobs that each rule changed or left out, on all machines."""
+        counts: Counter[str] = Counter()
+        for workload in workloads:
+            counts.update(workload.counts)
+        removed = sum(number for rule, number in counts.items() if "(" not in rule)
+        counts["no-partition"] = len(self.trace) - removed - sum(map(len, workloads))
+        return {rule: number for rule, number in counts.items() if number}
+
+
+class ReadLog(NamedTuple):
+    """Facts on the reading of a log.
+
+    Attributes:
+        name: name of the log.
+        malformed: number of malformed lines.
+        left_out: number of records that were left out, by reason.
+    """
+
+    name: str
+    malformed: int = 0
+    left_out: Mapping[str, int] = {}
+
 
 UNUSED = ("cpu_time", "used_memory", "partition", "preceding_job", "think_time")
-"""What neither a simulation nor a method asks of a log."""
+"""Columns that neither a simulation nor a method reads."""
 
 
 def without_unused(trace: Trace) -> Trace:
-    """The trace without what is not used, and with short numbers where these are enough.
+    """Return the trace without unused columns, and in 32 bits where these are enough.
 
-    A million jobs are 80 MB smaller in every process.
+    A million jobs take 80 MB less.
     """
     columns: dict[str, Any] = {
         name: _short(getattr(trace, name)) for name in trace.columns
@@ -142,33 +157,11 @@ def without_unused(trace: Trace) -> Trace:
 
 
 def _short(column: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers in 32 bits where they fit."""
+    """Return whole numbers in 32 bits where they fit."""
     limits = np.iinfo(np.int32)
     whole = np.issubdtype(column.dtype, np.integer)
     fit = whole and len(column) and limits.min <= column.min() and column.max() <= limits.max
     return column.astype(np.int32) if fit else column
-
-
-def names_of_queues(trace: Trace) -> Mapping[int, str]:
-    """The names of queues that the header of an SWF log has."""
-    names = {}
-    for line in trace.header.get("Queue", "").splitlines():
-        number, _, name = line.strip().partition(" ")
-        if number.isdecimal() and name.strip():
-            names[int(number)] = name.strip()
-    return names
-
-
-def machines_of(trace: Trace, queues: Mapping[int, str], partitions: Sequence[Partition]) -> Codes:
-    """The partition of each job, by the name or the number of its queue."""
-    place = {queue: number for number, each in enumerate(partitions) for queue in each.queues}
-    other = place.get(OTHER_QUEUES, NO_MACHINE)
-    numbers, codes = np.unique(trace.queue, return_inverse=True)
-    found = [
-        place.get(queues.get(number, str(number)), place.get(str(number), other))
-        for number in numbers.tolist()
-    ]
-    return np.array(found, np.int32)[codes] if len(trace) else np.zeros(0, np.int32)
 
 
 def groupings_of(
@@ -179,13 +172,13 @@ def groupings_of(
     accounts: Mapping[int, str],
     accounts_of_jobs: Integers | None = None,
 ) -> list[Grouping]:
-    """The groups of a log: users, accounts, queues, sizes, lengths, months, weeks.
+    """Return the groups of a log: users, accounts, queues, sizes, lengths, months, weeks.
 
     Args:
         trace: the log.
         users: names of the users by their numbers, where they are known.
-        queues: the same for queues.
-        accounts: the same for accounts.
+        queues: names of the queues, likewise.
+        accounts: names of the accounts, likewise.
         accounts_of_jobs: the account of each job; None takes SWF's group.
     """
     account = trace.group if accounts_of_jobs is None else accounts_of_jobs
@@ -230,14 +223,14 @@ def _lengths(trace: Trace) -> Grouping:
 
 
 def _weeks(trace: Trace) -> Grouping:
-    """Weeks of submission since the first one."""
+    """Group jobs by the week of submission since the first one."""
     submit = trace.submit - trace.submit.min() if len(trace) else trace.submit
     numbers, codes = np.unique(submit // WEEK, return_inverse=True)
     return Grouping(WEEKS, [f"week {int(each) + 1}" for each in numbers], codes.astype(np.int32))
 
 
 def _months(trace: Trace) -> Grouping:
-    """Calendar months of submission, in UTC; without a date, stretches of 30 days."""
+    """Group jobs by calendar month of submission, in UTC; without a date, by 30 days."""
     if not trace.unix_start:
         numbers, codes = np.unique(trace.submit // (30 * 86400), return_inverse=True)
         names = [f"days {30 * int(each):,} on" for each in numbers]
@@ -247,66 +240,3 @@ def _months(trace: Trace) -> Grouping:
     names = sorted(set(months))
     of_days = np.array([names.index(month) for month in months], np.int32)
     return Grouping("months", names, of_days[of_jobs] if len(trace) else of_days)
-
-
-M_MMAP_THRESHOLD = -3
-"""The parameter of glibc's ``mallopt``, as ``malloc.h`` defines it."""
-
-LONG_COLUMN = 1 << 18
-"""Bytes from which an array is given back as soon as it is dropped."""
-
-
-@dataclass(frozen=True, slots=True)
-class SiteFiles:
-    """A site whose long columns are files; small enough to be sent to another process.
-
-    Attributes:
-        shell: the site without its long columns.
-        directory: where the files are.
-    """
-
-    shell: BacktestSite
-    directory: Path
-
-    @classmethod
-    def written(cls, site: BacktestSite, directory: Path) -> Self:
-        """Write the long columns of a site into an empty directory."""
-
-        def write(name: str, column: Any) -> Any:
-            np.save(directory / f"{name}.npy", column)
-            return column[:0].copy()  # keeps nothing of the long column
-
-        return cls(_with_columns(site, write), directory)
-
-    def mapped(self) -> BacktestSite:
-        """The site again, with its columns mapped into memory."""
-        return _with_columns(
-            self.shell, lambda name, _: np.load(self.directory / f"{name}.npy", mmap_mode="r")
-        )
-
-
-def _with_columns(site: BacktestSite, column_of: Callable[[str, Any], Any]) -> BacktestSite:
-    """The site with another array for each of its long columns, by name and by what it was."""
-    trace = site.trace
-    columns = {name: column_of(name, getattr(trace, name)) for name in trace.columns}
-    return replace(
-        site,
-        trace=replace(trace, **columns),
-        machine_of_line=column_of("machines", site.machine_of_line),
-        groupings=[
-            replace(each, codes=column_of(f"group-{each.kind}", each.codes))
-            for each in site.groupings
-        ],
-    )
-
-
-def give_back_what_is_dropped() -> None:
-    """Let this process give the memory of long arrays back to the system when it drops them.
-
-    glibc does so at first, but after the first long array it keeps what is dropped, for the next
-    one. A play makes and drops arrays of many lengths: between them a third of the process's memory
-    would lie idle. Another C library is left as it is.
-    """
-    set_option = getattr(CDLL(None), "mallopt", None)
-    if set_option:
-        set_option(M_MMAP_THRESHOLD, LONG_COLUMN)

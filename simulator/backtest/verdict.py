@@ -20,7 +20,6 @@ from simulator.backtest.site import BY_REQUEST, BacktestSite
 from simulator.backtest.special_logs import BacktestVerdict, SpecialLog, unusual
 from simulator.backtest.winners import GroupChanges, changes_of
 from simulator.scheduling.estimates import EXACT, REQUESTED
-from simulator.scheduling.workload import Workload
 from simulator.traces.shake import FEWEST_REPETITIONS
 from terminal.words import change, counted, less_or_more, listed, share, told_apart
 
@@ -168,19 +167,8 @@ def backtest_of(
         changes=changes,
         harm=harm_of(today, plays[in_force], changes),
         scheduler=scheduler,
-        counts=counts_of(site.workloads(), len(site.trace)),
+        counts=site.counts_of(site.workloads()),
     )
-
-
-def counts_of(workloads: Sequence[Workload], jobs: int) -> Mapping[str, int]:
-    """Number of jobs that each rule changed or left out, on all machines together."""
-    counts: dict[str, int] = {}
-    for workload in workloads:
-        for rule, number in workload.counts.items():
-            counts[rule] = counts.get(rule, 0) + number
-    removed = sum(number for rule, number in counts.items() if "(" not in rule)
-    counts["no-partition"] = jobs - removed - sum(map(len, workloads))
-    return {rule: number for rule, number in counts.items() if number}
 
 
 def judge(tested: Backtest) -> Judged:

@@ -25,12 +25,10 @@ METHODS: Mapping[str, Colour] = {
     "knn": Colour("#8e63b5", "#c9a2f2"),
     "least-cost": Colour("#0e8a9c", "#4fd0e0"),
     "attention": Colour("#8c6d46", "#d6b486"),
+    "forest": Colour("#5f6b00", "#c3d04a"),
     "exact": Colour("#1b1b1b", "#ececec"),
 }
-"""By the name of the method; ``requested`` is today, ``exact`` the true runtimes.
-
-Lines of a method without a colour take one that is not used in their picture; marks are grey.
-"""
+"""By the name of the method; ``requested`` is today, ``exact`` the true runtimes."""
 
 SURFACES: Mapping[str, Colour] = {
     "page": Colour("#ffffff", "#14181c"),
@@ -44,22 +42,25 @@ SURFACES: Mapping[str, Colour] = {
 }
 """The parts of a page: its ground, panels on it, text, lines, and good and bad news."""
 
+UNKNOWN = SURFACES["quiet"]
+"""For a method without a colour of its own: grey, so that it is not taken for another method."""
+
 OTHERS = tuple(colour for name, colour in METHODS.items() if name not in {"requested", "exact"})
-"""For lines that are no method."""
+"""For lines that are no method, or a further line of a method in one picture."""
 
 
 def name_of_method(label: str) -> str:
-    """The method of a label such as ``percentile:key=user`` or ``easy, percentile:key=user``."""
+    """Return the method of a label such as ``easy, percentile:key=user``."""
     return label.rpartition(", ")[2].partition(":")[0]
 
 
-def colour_of(label: str) -> Colour | None:
-    """The colour of a method, whatever its parameters; None for what is no method."""
-    return METHODS.get(name_of_method(label))
+def colour_of(label: str) -> Colour:
+    """Return the colour of a method, with any parameters; grey for an unknown method."""
+    return METHODS.get(name_of_method(label), UNKNOWN)
 
 
 def colours_of(labels: Iterable[str]) -> list[str]:
-    """Light colours for lines in one picture.
+    """Return light colours for lines in one picture.
 
     A line of a known method has the colour of its method. Where two lines would have the same
     colour, and for other lines, the next colour that is not yet used is taken.
@@ -82,7 +83,7 @@ def _spare(used: set[str]) -> Iterator[str]:
 
 
 def css() -> str:
-    """Custom properties such as ``--method-knn`` and ``--text``, for both themes."""
+    """Return custom properties such as ``--method-knn`` and ``--text``, for both themes."""
     light = "".join(f"--{name}:{colour.light};" for name, colour in _properties())
     dark = "".join(f"--{name}:{colour.dark};" for name, colour in _properties())
     return (

@@ -13,6 +13,14 @@ def test_a_duration_has_the_unit_of_its_size(seconds, said):
     assert duration(seconds) == said
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.3, "0.3 s"), (-0.3, "-0.3 s"), (0.042, "0.04 s"), (0.96, "1 s"), (1e-9, "0 s"), (0, "0 s")],
+)
+def test_a_duration_below_a_second_is_not_nothing(seconds, said):
+    assert duration(seconds) == said
+
+
 def test_a_duration_beside_another_has_its_unit():
     assert duration(91 * 60, beside=89 * 60) == "91 min"
     assert duration(89 * 60, beside=91 * 60) == "1.5 h"

@@ -25,13 +25,14 @@ function localise(root) {
   }
 }
 
-// The same words as `duration` of simulator/reports/words.py.
+// The same words as `duration` of terminal/words.py.
 function duration(seconds) {
   const s = Math.abs(seconds);
   const say = (unit, digits, name) => {
     const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
     return `${(seconds / unit).toLocaleString("en", options)} ${name}`;
   };
+  if (s >= 0.0005 && s < 0.95) return `${+seconds.toPrecision(1)} s`;
   if (s < 59.5) return say(1, 0, "s");
   if (s < 89.5 * 60) return say(60, 0, "min");
   return s < 98.35 * 3600 ? say(3600, 1, "h") : say(86400, 1, "days");

@@ -19,3 +19,10 @@ def test_a_month_of_far_longer_waits_leaves_those_of_others_to_be_seen(longest, 
     figure = Figure()
     backtest_pictures._believed_by_month(figure, SimpleNamespace(believed=believed))
     assert figure.axes[0].get_yscale() == scale
+
+
+def test_estimates_without_a_colour_are_drawn_grey_and_never_as_a_method():
+    for name in ("by-request", "tomorrow:window=3"):
+        assert backtest_pictures._for_page(
+            f'<svg stroke="{backtest_pictures._colour(name)}"/>'
+        ) == ('<svg stroke="var(--quiet)"/>')

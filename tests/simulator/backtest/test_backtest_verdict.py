@@ -8,6 +8,7 @@ import pytest
 from workloads import log_of
 
 from simulator.backtest import plays, verdict
+from simulator.backtest.backtest_plan import machines_of
 from simulator.backtest.believability import Quality, compare
 from simulator.backtest.document import as_document, text_of
 from simulator.backtest.gains import GainInterval, gain, resampled_gain
@@ -23,9 +24,7 @@ from simulator.backtest.plays import (
 from simulator.backtest.remarks import remarks
 from simulator.backtest.site import (
     BacktestSite,
-    SiteFiles,
     groupings_of,
-    machines_of,
     without_unused,
 )
 from simulator.backtest.special_logs import few_jobs, no_queue, one_user, right_requests
@@ -58,15 +57,14 @@ def in_weeks(wait, slowdown, weeks, **others):
                    **others)  # fmt: skip
 
 
-def played(directory, site, methods, shakes):
+def played(site, methods, shakes):
     """All plays of a site, in this process."""
-    return play_all(SiteFiles.written(site, directory), methods, shakes, processes=1)
+    return play_all(site, tasks_of(methods, shakes, jobs=len(site.trace)), processes=1)
 
 
-def test_columns_that_swf_has_no_field_for_are_files_too(tmp_path):
+def test_columns_that_swf_has_no_field_for_are_kept_in_short_numbers():
     log = log_of([(0, 1, 10, 20), (5, 2, 10, 20)], 4)
-    log = without_unused(replace(log, nodes=np.array([1, 2]), gpus=np.array([4, 2])))
-    trace = SiteFiles.written(site_of(log), tmp_path).mapped().trace
+    trace = without_unused(replace(log, nodes=np.array([1, 2]), gpus=np.array([4, 2])))
     assert (trace.nodes.tolist(), trace.gpus.tolist()) == ([1, 2], [4, 2])
     assert trace.gpus.dtype == np.int32
 
@@ -179,10 +177,10 @@ def test_a_class_of_lengths_is_named_by_what_its_jobs_ask_for():
 
 
 def test_methods_beside_the_one_in_force_are_played_three_times():
-    names = [task.estimates for task in tasks_of(["auto", "knn"], 10)]
+    names = [task.estimates for task in tasks_of(["auto", "knn"], 10, jobs=1000)]
     plays = {name: names.count(name) for name in names}
     assert plays == {"requested": 11, "by-request": 11, "auto": 11, "knn": 3, "exact": 3}
-    assert len(tasks_of(["auto", "knn"], 0)) == 5
+    assert len(tasks_of(["auto", "knn"], 0, jobs=1000)) == 5
 
 
 def test_a_gain_counts_the_repetitions_that_both_have():
@@ -230,6 +228,15 @@ def test_a_year_the_first_week_and_the_way_back_are_said_of_each_twin(scheduler)
     assert "as over the whole log from the first week on" in said
     assert document["first_week"] in said
     assert document["way_back"] in said
+
+
+def test_exact_runtimes_that_wait_longer_are_no_hope_and_no_contradiction():
+    tested = case_of((900, 880, 920))
+    longer = [in_weeks(1150.0, 2.0, 12, repetition=number) for number in range(3)]
+    said = " ".join(remarks(replace(tested, plays={**tested.plays, "exact": longer})))
+    assert "would not shorten waits here: with run times known exactly" in said
+    assert "15% more than today." in said
+    assert "beyond that" not in said
 
 
 def test_a_change_says_its_direction_however_small_it_is():
@@ -336,13 +343,13 @@ def test_a_simulation_is_as_believable_as_its_waits_are_near_the_log_s(simulated
     assert found.sentence()
 
 
-def test_jobs_whose_wait_is_not_in_the_log_are_left_out_of_the_comparison(tmp_path):
+def test_jobs_whose_wait_is_not_in_the_log_are_left_out_of_the_comparison():
     """Each job waits for those before it; the log tells of the first two only."""
     trace = log_of([(0, 4, 100, 100)] * 4, 4)
     trace = replace(trace, wait=np.array([0.0, 100.0, -1.0, -1.0]))
     months = groupings_of(trace, users={}, queues={}, accounts={})
     site = site_of(trace, groupings=months)
-    today = played(tmp_path, site, [], 0)["requested"][0]
+    today = played(site, [], 0)["requested"][0]
     found = compare(site, today)
     assert (today.wait, found.simulated_mean, found.logged_mean) == (150.0, 50.0, 50.0)
     assert found.simulated.max() == found.logged.max() == 100.0
@@ -375,29 +382,29 @@ def test_groups_gain_the_time_that_all_their_jobs_wait_less():
     assert "1 wait less in every repetition, 0 wait longer" in users.sentence()
 
 
-def test_repetitions_of_a_large_log_take_over_its_predictions(monkeypatch, tmp_path):
+def test_repetitions_of_a_large_log_take_over_its_predictions(monkeypatch):
     trace = synthesise(SyntheticLog(jobs=150, seed=3))
     site = site_of(trace)
-    whole = played(tmp_path, site, ["last-two"], 1)["last-two"]
+    whole = played(site, ["last-two"], 1)["last-two"]
     monkeypatch.setattr(plays, "FULL_LOOP_JOBS", 100)
-    first, moved = played(tmp_path, site, ["last-two"], 1)["last-two"]
+    first, moved = played(site, ["last-two"], 1)["last-two"]
     assert first.wait == whole[0].wait
     np.testing.assert_array_equal(first.estimate_quantiles, whole[0].estimate_quantiles)
     np.testing.assert_array_equal(moved.estimate_quantiles, first.estimate_quantiles)
     assert moved.repetition == 1
 
 
-def test_a_queue_s_jobs_run_on_its_own_processors(tmp_path):
+def test_a_queue_s_jobs_run_on_its_own_processors():
     trace = log_of([(0, 4, 100, 100, 1), (1, 4, 100, 100, 2)], 8)
     trace = replace(trace, queue=np.array([1, 2]))
     halves = [Partition(frozenset({"a"}), 4), Partition(frozenset({"2"}), 4)]
     codes = machines_of(trace, {1: "a"}, halves)
     assert codes.tolist() == [0, 1]
     site = site_of(trace, partitions=halves, machine_of_line=codes)
-    plays = played(tmp_path, site, ["last-two"], 0)
+    plays = played(site, ["last-two"], 0)
     assert plays["requested"][0].wait == 0
     together = Partition(frozenset({"a", "2"}), 4)
     site = replace(
         site, partitions=[together], machine_of_line=machines_of(trace, {1: "a"}, [together])
     )
-    assert played(tmp_path, site, ["last-two"], 0)["requested"][0].wait == 49.5
+    assert played(site, ["last-two"], 0)["requested"][0].wait == 49.5

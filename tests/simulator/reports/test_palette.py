@@ -2,6 +2,7 @@
 
 import pytest
 
+from predictors.registry import METHODS
 from simulator.reports import palette
 
 
@@ -41,9 +42,17 @@ def test_text_can_be_read_on_every_ground(name, ground):
     assert contrast(colour.dark, below.dark) >= 4.5
 
 
+@pytest.mark.parametrize("method", [*METHODS, "auto"])
+def test_every_method_has_a_colour(method):
+    assert method in palette.METHODS
+
+
+def test_a_method_without_a_colour_is_grey():
+    assert palette.colour_of("tomorrow:window=3") is palette.SURFACES["quiet"]
+
+
 def test_parameters_and_policies_do_not_change_a_method_s_colour():
     assert palette.colour_of("easy, percentile:key=user") is palette.METHODS["percentile"]
-    assert palette.colour_of("an unknown thing") is None
 
 
 def test_lines_of_one_picture_differ_even_if_their_method_is_the_same():
