@@ -1,111 +1,121 @@
 """Writes a replay to a directory: a page with tables, the field's usual pictures, and data."""
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from predictors.measures import Seconds, error_per_group
 from simulator.replay.trace_replay import Replay
-from simulator.reports import palette
+from simulator.reports.exhibit import Exhibit, Panel, Series, Value
 from simulator.reports.method_summary import summarise, summary_table, user_numbers
-from simulator.reports.page import ReportFiles, picture, preformatted, section
-from simulator.reports.pictures import STYLE, save, time_axis
+from simulator.reports.page import ReportFiles, preformatted, section
+from simulator.reports.pictures import write_exhibit
 
 REQUESTED = "requested"
 """The method whose answers are the requests; pictures show the requests themselves."""
 
-ACTUAL_COLOUR = palette.METHODS["exact"].light
-REQUEST_COLOUR = palette.METHODS["requested"].light
-"""For lines that are no method."""
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+WALLTIMES = (
+    *(1, 5, 10, 20, 30, 45),
+    *(MINUTE * each for each in (1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60)),
+    *(HOUR * each for each in (2, 3, 4, 6, 8, 10, 12, 18)),
+    *(DAY * each for each in (1, 2, 3, 5, 7, 14, 30, 60)),
+)
+"""Walltimes in seconds, at about equal distances in a logarithm."""
+
+TENTHS = 10
 
 
-def distributions(played: Replay, path: Path) -> None:
-    """Cumulative distributions of actual, requested and predicted walltimes.
+def distributions(played: Replay) -> Exhibit:
+    """Return cumulative distributions of actual, requested and predicted walltimes."""
+    longest = max(float(played.requested.max()), float(played.actual.max()))
+    shown = WALLTIMES[: bisect_left(WALLTIMES, longest) + 1]
+    series = {"exact": played.actual, REQUESTED: played.requested, **_predicted(played)}
+    panel = Panel(
+        title="",
+        places=[_named(each) for each in shown],
+        series=[
+            Series(name, [float(np.mean(values <= each)) for each in shown])
+            for name, values in series.items()
+        ],
+        along="walltime",
+        value="share of jobs that are no longer",
+        kind="lines",
+        shares=True,
+    )
+    return Exhibit(
+        f"Actual, requested and predicted walltimes of {len(played.runs):,} jobs",
+        [panel],
+        "The closer a method's line is to the black line of actual runtimes, the better its "
+        "predictions are as a whole. After Klusáček and Soysal 2020, Figure 2.",
+    )
 
-    Klusáček & Soysal 2020, Figure 2, on a logarithmic axis and with every method.
+
+def _named(seconds: int) -> str:
+    """Return a walltime in its largest unit."""
+    for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def errors_per_user(played: Replay) -> Exhibit | None:
+    """Return mean absolute errors of requests and of each method, by tenths of the users.
+
+    Tenths are in the order of the error of their requests. None without a method.
     """
-    with rc_context(STYLE):
-        figure = Figure(figsize=(8, 4.6), layout="constrained")
-        axes = figure.subplots()
-        # Several methods that are all close to the truth hide each other: the truth is wide.
-        _cumulative(axes, played.actual, "actual", color=ACTUAL_COLOUR, linewidth=3.2, alpha=0.85)
-        _cumulative(axes, played.requested, "requested", color=REQUEST_COLOUR, linewidth=1.8)
-        for (method, predicted), colour in _coloured(played):
-            _cumulative(axes, predicted, method, color=colour, linewidth=1.3)
-        _logarithmic_time(axes, np.concatenate([played.requested, played.actual]))
-        axes.set(ylim=(0, 1.01), xlabel="walltime", ylabel="share of jobs that are no longer")
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-        axes.set_title(f"Actual, requested and predicted walltimes of {len(played.runs):,} jobs")
-        axes.legend(loc="upper left")
-        save(figure, path)
-
-
-def errors_per_user(played: Replay, path: Path) -> None:
-    """Average absolute error of every user's jobs, of requests and of each method.
-
-    Klusáček & Soysal 2020, Figures 3 and 4, with a panel for each method and users in the order
-    of the error of their requests.
-    """
+    predicted = _predicted(played)
+    if not predicted:
+        return None
     users, count = user_numbers(played)
-    of_requests = error_per_group(played.requested, played.actual, users, count) / 3600
-    order = np.argsort(-of_requests, kind="stable")
-    coloured = _coloured(played)
-    if not coloured:
-        return
-    with rc_context(STYLE):
-        figure = Figure(figsize=(8, 1.1 + 1.9 * len(coloured)), layout="constrained")
-        panels = figure.subplots(len(coloured), sharex=True, sharey=True, squeeze=False)[:, 0]
-        for axes, ((method, predicted), colour) in zip(panels, coloured, strict=True):
-            errors = error_per_group(predicted, played.actual, users, count) / 3600
-            _user_panel(axes, of_requests[order], errors[order], colour)
-            better = float(np.mean(errors < of_requests))
-            axes.set_title(f"{method}: closer than the request for {better:.0%} of {count:,} users")
-        panels[-1].set_xlabel("users, by the error of their requests")
-        figure.supylabel("average absolute error, hours", fontsize=10)
-        save(figure, path)
+    errors = {
+        name: error_per_group(values, played.actual, users, count) / HOUR
+        for name, values in {REQUESTED: played.requested, **predicted}.items()
+    }
+    order = np.argsort(-errors[REQUESTED], kind="stable")
+    by_tenths = Panel(
+        title="Errors of tenths of the users",
+        places=[f"{tenth + 1}" for tenth in range(TENTHS)],
+        series=[
+            Series(name, [_mean(part) for part in np.array_split(values[order], TENTHS)])
+            for name, values in errors.items()
+        ],
+        along="tenths of users, by the error of their requests",
+        value="mean absolute error, h",
+        kind="lines",
+    )
+    of_users = Panel(
+        title=f"Predictions that err less than requests, of {count:,} users",
+        places=[""],
+        series=[
+            Series(name, [float(np.mean(errors[name] < errors[REQUESTED]))]) for name in predicted
+        ],
+        value="share of users",
+        shares=True,
+    )
+    return Exhibit(
+        "Errors of users",
+        [by_tenths, of_users],
+        "After Klusáček and Soysal 2020, Figures 3 and 4.",
+    )
 
 
-def _coloured(played: Replay) -> Sequence[tuple[tuple[str, Seconds], str]]:
-    """Methods other than the request, each with its predictions and its colour."""
-    methods: Mapping[str, Seconds] = {
+def _predicted(played: Replay) -> Mapping[str, Seconds]:
+    """Return the predictions of methods other than the request."""
+    return {
         method: answers.predicted
         for method, answers in played.answers.items()
         if method != REQUESTED
     }
-    return list(zip(methods.items(), palette.colours_of(methods), strict=True))
 
 
-def _cumulative(axes: Axes, values: Seconds, label: str, **style: Any) -> None:
-    """Draw a step at every value; values below a second are drawn at one second (logarithm)."""
-    distinct, counts = np.unique(np.maximum(values, 1.0), return_counts=True)
-    shares = np.cumsum(counts) / len(values)
-    # The first step rises from zero too.
-    axes.step([distinct[0], *distinct], [0.0, *shares], where="post", label=label, **style)
-
-
-def _logarithmic_time(axes: Axes, values: Seconds) -> None:
-    """Set usual durations as ticks, over all but the rarest values."""
-    time_axis(axes, *np.quantile(np.maximum(values, 1.0), (0.002, 0.9995)) * (0.7, 1.4))
-
-
-def _user_panel(axes: Axes, of_requests: Seconds, errors: Seconds, colour: str) -> None:
-    """Draw the errors of requests as a falling slope, and those of the method as bars over it."""
-    places = np.arange(len(errors))
-    axes.fill_between(places, of_requests, step="mid", color=REQUEST_COLOUR, alpha=0.3, linewidth=0)
-    axes.step(places, of_requests, where="mid", color=REQUEST_COLOUR, linewidth=1)
-    axes.bar(places, errors, width=1.0, color=colour, linewidth=0)
-    axes.set(xlim=(-0.5, len(errors) - 0.5), ylim=(0, None))
-    axes.grid(visible=False, axis="x")
-
-
-DISTRIBUTIONS = "distributions.png"
-ERRORS_PER_USER = "errors-per-user.png"
+def _mean(errors: Seconds) -> Value:
+    """Return the mean; None for a tenth without a user, as in a log that has fewer than ten."""
+    return float(errors.mean()) if len(errors) else None
 
 
 def write_report(
@@ -115,7 +125,7 @@ def write_report(
     *,
     data: Mapping[str, Any],
 ) -> None:
-    """Write ``index.html``, ``table.txt``, ``report.json`` and the pictures.
+    """Write ``index.html``, ``table.txt``, ``report.json`` and the pictures with their data.
 
     Args:
         directory: made if it does not exist.
@@ -124,29 +134,16 @@ def write_report(
         data: for ``report.json``.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    distributions(played, directory / DISTRIBUTIONS)
-    errors_per_user(played, directory / ERRORS_PER_USER)
     methods = summary_table(summarise(played))
-    sections = [
-        section("Methods", preformatted(methods)),
-        picture(
-            "Distributions of walltimes",
-            directory / DISTRIBUTIONS,
-            "The closer a method's line is to the black line, the better its predictions are "
-            "as a whole. After Klusáček and Soysal 2020, Figure 2.",
-        ),
-        picture(
-            "Errors of every user",
-            directory / ERRORS_PER_USER,
-            "Average absolute errors. Red: error of the users' requests. Coloured: error of "
-            "the predictions. After Klusáček and Soysal 2020, Figures 3 and 4.",
-        ),
+    exhibits = {"distributions": distributions(played), "errors-per-user": errors_per_user(played)}
+    pictures = [
+        write_exhibit(each, directory / f"{name}.png") for name, each in exhibits.items() if each
     ]
     files = ReportFiles(
         title=f"Replay of {facts['trace']}",
         facts=facts,
         text=methods,
-        sections=sections,
+        sections=[section("Methods", preformatted(methods)), *pictures],
         data=data,
     )
     files.write(directory)

@@ -5,21 +5,15 @@ The pictures compare schedules: the figures of the papers, and utilisation.
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from simulator.reports.comparison import Outcome, tables
 from simulator.reports.exhibit import Exhibit, Panel, Series
-from simulator.reports.page import ReportFiles, note, picture, preformatted, section
-from simulator.reports.palette import colours_of
-from simulator.reports.pictures import STYLE, draw, save
+from simulator.reports.page import ReportFiles, note, preformatted, section
+from simulator.reports.pictures import write_exhibit
 from simulator.scheduling.measures import bounded_slowdown, node_notice, wait_error, weighted_wait
 from simulator.scheduling.measures import start_priority as priority_of
 from simulator.scheduling.simulate import Schedule
@@ -38,6 +32,9 @@ CLASSES = {
 
 LARGEST_LINEAR = 1000
 """Gains and losses above this percentage are drawn on a logarithmic axis."""
+
+HUNDREDTHS = 100
+"""Parts of the time over which utilisation is a mean."""
 
 MONTH = 365.25 * 86400 / 12
 """Seconds."""
@@ -78,35 +75,41 @@ def class_panel(title: str, times: Mapping[str, Times]) -> Panel:
     )
 
 
-def waits(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Distribution of waits (Klusáček & Soysal 2020, Figs. 6 and 7)."""
-    _draw_classes("Waits", waits_of, outcomes, path)
+def waits(outcomes: Sequence[Outcome]) -> Exhibit | None:
+    """Return the distribution of waits."""
+    remark = "After Klusáček and Soysal 2020, Figures 6 and 7."
+    return _in_classes("Waits", waits_of, outcomes, remark)
 
 
-def wait_errors(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Distribution of errors of the wait predicted at arrival (same paper, Fig. 9)."""
+def wait_errors(outcomes: Sequence[Outcome]) -> Exhibit | None:
+    """Return the distribution of errors of the wait predicted at arrival."""
     chosen = [each for each in outcomes if each.schedule.semantics.makes_promises]
-    _draw_classes("Errors of the wait predicted at arrival", wait_errors_of, chosen, path)
+    remark = (
+        "Errors of the start planned at a job's arrival. After Klusáček and Soysal 2020, Figure 9."
+    )
+    return _in_classes("Errors of the wait predicted at arrival", wait_errors_of, chosen, remark)
 
 
-def node_notices(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Distribution of T_node (same paper, Figs. 11 and 12)."""
+def node_notices(outcomes: Sequence[Outcome]) -> Exhibit | None:
+    """Return the distribution of T_node."""
     chosen = [each for each in outcomes if each.schedule.semantics.names_nodes]
     title = "T_node: time for which nodes were known before the start"
-    _draw_classes(title, node_notices_of, chosen, path)
+    remark = "After Klusáček and Soysal 2020, Figures 11 and 12."
+    return _in_classes(title, node_notices_of, chosen, remark)
 
 
-def _draw_classes(
-    title: str, times: Callable[[Schedule], Times], outcomes: Sequence[Outcome], path: Path
-) -> None:
-    """Draw a distribution; nothing without outcomes."""
-    if outcomes:
-        panel = class_panel("", {each.label: times(each.schedule) for each in outcomes})
-        draw(Exhibit(title, [panel]), path)
+def _in_classes(
+    title: str, times: Callable[[Schedule], Times], outcomes: Sequence[Outcome], remark: str
+) -> Exhibit | None:
+    """Return a distribution; None without outcomes."""
+    if not outcomes:
+        return None
+    panel = class_panel("", {each.label: times(each.schedule) for each in outcomes})
+    return Exhibit(title, [panel], remark)
 
 
-def backfilled(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Share of backfilled jobs (Klusáček & Soysal 2020, Fig. 5)."""
+def backfilled(outcomes: Sequence[Outcome]) -> Exhibit:
+    """Return the share of backfilled jobs."""
     panel = Panel(
         title="",
         places=[""],
@@ -114,16 +117,17 @@ def backfilled(outcomes: Sequence[Outcome], path: Path) -> None:
         value="share of jobs",
         shares=True,
     )
-    draw(Exhibit("Jobs that passed a waiting one", [panel]), path)
+    remark = "After Klusáček and Soysal 2020, Figure 5."
+    return Exhibit("Jobs that passed a waiting one", [panel], remark)
 
 
-def gains_by_month(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Wait, bounded slowdown and weighted wait by month, the first outcome being 100.
+def gains_by_month(outcomes: Sequence[Outcome]) -> Exhibit | None:
+    """Return wait, bounded slowdown and weighted wait by month of submission.
 
-    After Tang et al. 2013, Figures 14 to 17; months are of submission.
+    The first outcome is 100; None if it is the only one.
     """
     if len(outcomes) < 2:
-        return
+        return None
     months = _months(outcomes[0].schedule)
     base = _monthly(outcomes[0].schedule, months)
     values = {each.label: _monthly(each.schedule, months) for each in outcomes}
@@ -140,7 +144,11 @@ def gains_by_month(outcomes: Sequence[Outcome], path: Path) -> None:
         )
         for row, name in enumerate(("wait", "bounded slowdown", "weighted wait"))
     ]
-    draw(Exhibit(f"Averages by month, {outcomes[0].label} = 100", panels), path)
+    return Exhibit(
+        f"Averages by month, {outcomes[0].label} = 100",
+        panels,
+        "Values below 100 beat the first combination. After Tang et al. 2013, Figures 14 to 17.",
+    )
 
 
 def _months(schedule: Schedule) -> Times:
@@ -163,85 +171,51 @@ def _monthly(schedule: Schedule, months: Times) -> list[Times]:
     return [np.where(np.array(line) > 0, line, np.nan) for line in lines]
 
 
-def utilisation(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Share of the processors held at full hours, smoothed over a hundredth of the log."""
-    with rc_context(STYLE):
-        figure = Figure(figsize=(9, 3.6), layout="constrained")
-        axes = figure.subplots()
-        colours = colours_of(each.label for each in outcomes)
-        for each, colour in zip(outcomes, colours, strict=True):
-            hours, held = _held_by_hour(each.schedule)
-            window = max(1, len(held) // 100)
-            smooth = np.convolve(held, np.ones(window) / window, mode="same")
-            axes.plot(hours, smooth, color=colour, linewidth=1.2, label=each.label)
-        axes.set(ylim=(0, 1.02), ylabel="processors held")
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-        _date_axis(axes)
-        axes.set_title("Utilisation over time")
-        figure.legend(loc="outside lower center", ncols=3)
-        save(figure, path)
+def utilisation(outcomes: Sequence[Outcome]) -> Exhibit:
+    """Return the share of the processors held, in hundredths of the time of all schedules."""
+    first = min(float(each.schedule.workload.submit.min()) for each in outcomes)
+    last = max(float(each.schedule.end.max()) for each in outcomes)
+    edges = np.linspace(first, max(last, first + 1), HUNDREDTHS + 1)
+    panel = Panel(
+        title="",
+        places=_dates(outcomes[0].schedule, edges[:-1]),
+        series=[Series(each.label, _held(each.schedule, edges)) for each in outcomes],
+        value="processors held",
+        kind="lines",
+        shares=True,
+    )
+    remark = "Processors that jobs hold, as a share of the machine."
+    return Exhibit("Utilisation over time", [panel], remark)
 
 
-def _held_by_hour(schedule: Schedule) -> tuple[Times, Times]:
-    """Full hours, and the share of the machine's processors held then."""
+def _held(schedule: Schedule, edges: Times) -> list[float]:
+    """Return the mean share of the machine's processors that jobs hold between the edges."""
     workload = schedule.workload
-    first, last = int(workload.submit.min()), int(schedule.end.max())
-    edges = np.arange(first, last + 3600, 3600)
-    changes = np.zeros(len(edges))
-    for times, sign in ((schedule.start, 1), (schedule.end, -1)):
-        np.add.at(changes, np.searchsorted(edges, times), sign * workload.processors)
-    held = np.cumsum(changes) / workload.processors_of_machine
-    return _as_dates(schedule, edges), held
+    times = np.concatenate([schedule.start, schedule.end])
+    processors = np.concatenate([workload.processors, -workload.processors])
+    order = np.argsort(times, kind="stable")
+    times, held = times[order], np.cumsum(processors[order])
+    # Processor seconds until each change, and from the last change before each edge.
+    work = np.concatenate([[0.0], np.cumsum(held[:-1] * np.diff(times))])
+    until = np.interp(edges, times, work)
+    shares = np.diff(until) / np.diff(edges) / workload.processors_of_machine
+    return [float(each) for each in shares]
 
 
-def _as_dates(schedule: Schedule, seconds: Times) -> Times:
+def _dates(schedule: Schedule, seconds: Times) -> list[str]:
     begin = schedule.workload.trace.unix_start + schedule.workload.origin
-    dates: Times = (seconds + begin).astype("datetime64[s]")
-    return dates
+    return [str(each) for each in (seconds + begin).astype("datetime64[s]").astype("datetime64[D]")]
 
 
-def _date_axis(axes: Axes) -> None:
-    locator: Any = AutoDateLocator()  # type: ignore[no-untyped-call] # matplotlib's types end here
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-
-
-class Drawn(NamedTuple):
-    """A picture of the report."""
-
-    draw: Callable[[Sequence[Outcome], Path], None]
-    title: str
-    explanation: str
-
-
-PICTURES: Mapping[str, Drawn] = {
-    "waits.png": Drawn(waits, "Waits", "After Klusáček and Soysal 2020, Figures 6 and 7."),
-    "backfilled.png": Drawn(
-        backfilled,
-        "Backfilled jobs",
-        "After Klusáček and Soysal 2020, Figure 5.",
-    ),
-    "wait-errors.png": Drawn(
-        wait_errors,
-        "Wait-prediction errors",
-        "Errors of the start planned at a job's arrival. After Klusáček and Soysal 2020, Figure 9.",
-    ),
-    "node-notices.png": Drawn(
-        node_notices,
-        "Node predictions",
-        "After Klusáček and Soysal 2020, Figures 11 and 12.",
-    ),
-    "gains-by-month.png": Drawn(
-        gains_by_month,
-        "Gains by month",
-        "Values below 100 beat the first combination. After Tang et al. 2013, Figures 14 to 17.",
-    ),
-    "utilisation.png": Drawn(
-        utilisation,
-        "Utilisation",
-        "Processors that jobs hold, as a share of the machine.",
-    ),
+PICTURES: Mapping[str, Callable[[Sequence[Outcome]], Exhibit | None]] = {
+    "waits.png": waits,
+    "backfilled.png": backfilled,
+    "wait-errors.png": wait_errors,
+    "node-notices.png": node_notices,
+    "gains-by-month.png": gains_by_month,
+    "utilisation.png": utilisation,
 }
+"""The pictures of a report; None is not drawn."""
 
 
 def write_report(
@@ -249,16 +223,12 @@ def write_report(
 ) -> None:
     """Write ``index.html``, ``table.txt``, ``report.json`` and the pictures."""
     directory.mkdir(parents=True, exist_ok=True)
-    for name, drawn in PICTURES.items():
-        drawn.draw(outcomes, directory / name)
+    exhibits = {name: exhibit(outcomes) for name, exhibit in PICTURES.items()}
     text = tables(outcomes)
     data = {"facts": facts, "simulations": [each.as_record() for each in outcomes]}
     sections = [
         section("Schedules", preformatted(text)),
-        *(
-            picture(drawn.title, directory / name, drawn.explanation)
-            for name, drawn in PICTURES.items()
-        ),
+        *(write_exhibit(each, directory / name) for name, each in exhibits.items() if each),
         note("The rules of these simulations are listed above; docs/simulator.md defines them."),
     ]
     files = ReportFiles(title=title, facts=facts, text=text, sections=sections, data=data)

@@ -8,7 +8,7 @@ from predictors.registry import create
 from simulator.replay.predictions_file import write_predictions
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.method_summary import summarise, summary_table, user_numbers
-from simulator.reports.replay_report import write_report
+from simulator.reports.replay_report import distributions, errors_per_user, write_report
 
 
 @pytest.fixture
@@ -66,6 +66,24 @@ def test_every_prediction_is_in_the_file(played, tmp_path):
     assert lines[0].split("\t") == ["job_id", "method", "predicted", "requested", "actual"]
     assert len(lines) == 1 + 2 * 8
     assert lines[-1].split("\t") == ["7", "last-two", "20.0", "100.0", "20.0"]
+
+
+def test_distributions_count_the_jobs_that_are_no_longer(played):
+    """Runtimes are 20 s and requests 100; half of the predictions are the request."""
+    (panel,) = distributions(played).panels
+    assert panel.places[-2:] == ["1 min", "2 min"]
+    shares = {series.name: series.values for series in panel.series}
+    place = panel.places.index("20 s")
+    assert [shares[name][place] for name in ("exact", "requested", "last-two")] == [1.0, 0.0, 0.5]
+    assert [each[-1] for each in shares.values()] == [1.0, 1.0, 1.0]
+
+
+def test_errors_are_those_of_tenths_of_the_users_and_of_requests_beside(played):
+    by_tenths, closer = errors_per_user(played).panels
+    assert [series.name for series in by_tenths.series] == ["requested", "last-two"]
+    assert by_tenths.series[0].values[:3] == [80 / 3600, 80 / 3600, None]
+    assert by_tenths.series[1].values[:2] == [40 / 3600, 40 / 3600]
+    assert closer.series[0].values == [1.0]
 
 
 def test_a_report_is_written_for_a_log_without_users_keys_or_learning(tmp_path):
