@@ -229,7 +229,7 @@ class MungeCallers:
         try:
             name = await asyncio.wait_for(named, MUNGE_SECONDS)
         except (TimeoutError, munge.MungeUnavailableError) as error:
-            raise MungeTooLongError("munged does not answer the service.") from error
+            raise MungeTooLongError from error
         return Caller(frozenset({Scope.SELF}), self._pseudonym(name))
 
 

@@ -1,34 +1,50 @@
-"""The errors that a caller can receive, and the one table that maps them to statuses."""
+"""The errors that a caller can receive, each with its status, its headers and its sentence."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Annotated
+from typing import ClassVar
 
-from pydantic import Field
-
-from predictors.tuning.plan import TooShortHistoryError
-from service.store import (
-    RefusedRecordError,
-    SchemaOutdatedError,
-    StoreDamagedError,
-    StoreFullError,
-    StoreUnavailableError,
-)
 from terminal.exit_codes import ExitCode
 
 RETRY_AFTER_SECONDS = 1
 
 
-class RequestError(Exception):
-    """The request cannot be served as it is.
+class ServiceError(Exception):
+    """An error that becomes an answer; any other exception is a bug.
+
+    Args:
+        detail: default: the class's docstring.
 
     Attributes:
-        headers: of the answer.
+        status: HTTP status of the answer.
+        headers: headers of the answer.
     """
 
+    status: ClassVar[HTTPStatus]
     headers: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(detail or self.__doc__)
+
+
+class RequestError(ServiceError):
+    """The request cannot be served as it is."""
+
+    status = HTTPStatus.BAD_REQUEST
+
+
+class UnavailableError(ServiceError):
+    """The service cannot answer now; the same call may succeed later."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    headers = MappingProxyType({"Retry-After": str(RETRY_AFTER_SECONDS)})
+
+
+class InternalError(ServiceError):
+    """The service failed; its log says why."""
+
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 class MalformedJSONError(RequestError):
@@ -39,92 +55,91 @@ class MalformedRequestError(RequestError):
     """The request is not HTTP as RFC 9112 has it."""
 
 
-class HeadTooLargeError(RequestError):
-    """The request's head has more bytes or lines than the service takes."""
-
-
-class RequestTimeoutError(RequestError):
-    """The request did not come in time."""
-
-
-class MungeTooLongError(Exception):
-    """munged did not decode a credential in time."""
-
-
-class TooManyConnectionsError(Exception):
-    """The process already has the largest number of connections."""
-
-
 class MissingTokenError(RequestError):
     """The call needs a valid token and came with none (RFC 6750)."""
 
+    status = HTTPStatus.UNAUTHORIZED
     headers = MappingProxyType({"WWW-Authenticate": "Bearer"})
 
 
 class ForbiddenError(RequestError):
-    """The token is valid, but not for this call."""
+    """The token is valid, but not for this call; or, without tokens, the host has another name."""
+
+    status = HTTPStatus.FORBIDDEN
 
 
 class NotFoundError(RequestError):
     """There is nothing at this path."""
 
-
-class UnknownUserError(RequestError):
-    """No completed job of this user was ever reported."""
+    status = HTTPStatus.NOT_FOUND
 
 
-class UnknownSnapshotError(RequestError):
-    """No queue of this cluster was handed over, or it has no such job that the caller may see."""
+class UnknownUserError(NotFoundError):
+    """No completion of this user was reported for this cluster."""
 
 
-class UnknownJobError(RequestError):
-    """No job of this id has ended, or the caller may not see it."""
+class UnknownSnapshotError(NotFoundError):
+    """No queue was handed over for this cluster."""
 
 
-class UnknownTuningError(RequestError):
-    """There never was such a round of tuning."""
+class UnknownJobError(NotFoundError):
+    """No job of this id is in the queue or has ended, or the caller may not see it."""
+
+
+class UnknownTuningError(NotFoundError):
+    """There is no such round of tuning."""
 
 
 class MethodNotAllowedError(RequestError):
     """The path exists, but not for this HTTP method."""
 
-    def __init__(self, detail: str, allow: str) -> None:
-        super().__init__(detail)
+    status = HTTPStatus.METHOD_NOT_ALLOWED
+
+    def __init__(self, allow: str) -> None:
+        super().__init__(f"This path takes {allow}.")
         self.headers = {"Allow": allow}
+
+
+class RequestTimeoutError(RequestError):
+    """The request did not come in time."""
+
+    status = HTTPStatus.REQUEST_TIMEOUT
+
+
+class TooShortHistoryError(RequestError):
+    """Fewer jobs have ended than a round of tuning looks at."""
+
+    status = HTTPStatus.CONFLICT
 
 
 class BodyTooLargeError(RequestError):
     """The body is larger than the service takes."""
 
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+
 
 class SnapshotTooLargeError(RequestError):
-    """The queue has more jobs than a forecast may take."""
+    """The queue has more jobs than the service takes."""
+
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
-class ForecastsBusyError(Exception):
-    """Too many forecasts are asked for at once."""
+class HeadTooLargeError(RequestError):
+    """The request's head has more bytes or lines than the service takes."""
 
-
-class ForecastTooLongError(Exception):
-    """A forecast took longer than the limit."""
-
-
-class PagesBusyError(Exception):
-    """Too many pages are asked for at once."""
-
-
-class PageTooLongError(Exception):
-    """A page took longer than the limit, or its process died again and again."""
+    status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 
 
 class UnsupportedMediaTypeError(RequestError):
     """The body is of a type that the call does not take."""
 
+    status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+
 
 class EncodedBodyError(UnsupportedMediaTypeError):
-    """The body is compressed, or encoded otherwise (RFC 9110, section 15.5.16)."""
+    """The body must be sent as it is, without any Content-Encoding."""
 
-    headers = MappingProxyType({"Accept-Encoding": "identity"})
+    headers = MappingProxyType({"Accept-Encoding": "identity"})  # RFC 9110, section 15.5.16
 
 
 class InvalidFieldError(RequestError):
@@ -134,6 +149,7 @@ class InvalidFieldError(RequestError):
         field: path of the field in the body or query, such as ``completions.3.user``.
     """
 
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
     exit_code = ExitCode.USAGE
 
     def __init__(self, detail: str, field: str) -> None:
@@ -146,7 +162,7 @@ class InvalidFieldError(RequestError):
 
 
 class TooManyClustersError(InvalidFieldError):
-    """The completion is of a cluster that would be one more than the history may have."""
+    """The cluster would be one more than the history may have."""
 
     def __init__(self, cluster: str, most: int, field: str = "cluster") -> None:
         super().__init__(
@@ -157,105 +173,25 @@ class TooManyClustersError(InvalidFieldError):
         )
 
 
-class InternalError(Exception):
-    """The service failed; its log says why."""
+class MungeTooLongError(UnavailableError):
+    """munged does not answer the service."""
 
 
-STATUSES: Mapping[type[Exception], HTTPStatus] = {
-    MalformedJSONError: HTTPStatus.BAD_REQUEST,
-    MalformedRequestError: HTTPStatus.BAD_REQUEST,
-    HeadTooLargeError: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-    RequestTimeoutError: HTTPStatus.REQUEST_TIMEOUT,
-    TooManyConnectionsError: HTTPStatus.SERVICE_UNAVAILABLE,
-    MissingTokenError: HTTPStatus.UNAUTHORIZED,
-    MungeTooLongError: HTTPStatus.SERVICE_UNAVAILABLE,
-    ForbiddenError: HTTPStatus.FORBIDDEN,
-    NotFoundError: HTTPStatus.NOT_FOUND,
-    UnknownUserError: HTTPStatus.NOT_FOUND,
-    UnknownSnapshotError: HTTPStatus.NOT_FOUND,
-    UnknownJobError: HTTPStatus.NOT_FOUND,
-    UnknownTuningError: HTTPStatus.NOT_FOUND,
-    TooShortHistoryError: HTTPStatus.CONFLICT,
-    MethodNotAllowedError: HTTPStatus.METHOD_NOT_ALLOWED,
-    BodyTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    SnapshotTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    ForecastsBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
-    ForecastTooLongError: HTTPStatus.SERVICE_UNAVAILABLE,
-    PagesBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
-    PageTooLongError: HTTPStatus.SERVICE_UNAVAILABLE,
-    UnsupportedMediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    EncodedBodyError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    InvalidFieldError: HTTPStatus.UNPROCESSABLE_ENTITY,
-    TooManyClustersError: HTTPStatus.UNPROCESSABLE_ENTITY,
-    RefusedRecordError: HTTPStatus.BAD_REQUEST,
-    StoreUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
-    StoreFullError: HTTPStatus.SERVICE_UNAVAILABLE,
-    StoreDamagedError: HTTPStatus.SERVICE_UNAVAILABLE,
-    SchemaOutdatedError: HTTPStatus.SERVICE_UNAVAILABLE,
-    InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
-}
-"""All errors that a caller can receive. Any other exception is a bug, answered as InternalError."""
+class TooManyConnectionsError(UnavailableError):
+    """The service has as many connections as it takes."""
 
 
-def status_of(error: Exception) -> HTTPStatus:
-    """Return the status of an error's class, or of its nearest base class in the table."""
-    return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+class ForecastsBusyError(UnavailableError):
+    """Too many forecasts are asked for at once."""
 
 
-DESCRIPTIONS: Mapping[HTTPStatus, str] = {
-    HTTPStatus.BAD_REQUEST: "The body is not JSON, or the request is not HTTP.",
-    HTTPStatus.UNAUTHORIZED: "The call needs a valid token.",
-    HTTPStatus.FORBIDDEN: "The token does not have the scope, or, without tokens, the host is "
-    "named otherwise than it may be.",
-    HTTPStatus.NOT_FOUND: "Unknown.",
-    HTTPStatus.METHOD_NOT_ALLOWED: "The path does not take this method.",
-    HTTPStatus.CONFLICT: "The history is too short.",
-    HTTPStatus.REQUEST_TIMEOUT: "The request did not come in time.",
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large.",
-    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "The head is too large.",
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is of another type, or encoded.",
-    HTTPStatus.UNPROCESSABLE_ENTITY: "A field is missing, unknown, of the wrong type or out of "
-    "range.",
-    HTTPStatus.INTERNAL_SERVER_ERROR: "The service failed.",
-    HTTPStatus.SERVICE_UNAVAILABLE: "The history store cannot be reached, or has no room.",
-}
-"""The meaning of each status in the table, for the OpenAPI document."""
+class ForecastTooLongError(UnavailableError):
+    """A forecast took longer than the limit."""
 
 
-@dataclass(slots=True)
-class ErrorBody:
-    """The error."""
-
-    error: Annotated[
-        str, Field(description="Name of the error, the same for all errors of its kind.")
-    ]
-    detail: str
+class PagesBusyError(UnavailableError):
+    """Too many pages are asked for at once."""
 
 
-@dataclass(slots=True)
-class FieldErrorBody(ErrorBody):
-    """The error and its field."""
-
-    field: Annotated[str, Field(description="A path such as completions.3.user.")]
-
-
-def body_of(error: Exception) -> ErrorBody:
-    """Return the body of the answer, with the field if the error has one."""
-    name, detail = type(error).__name__, str(error)
-    if isinstance(error, InvalidFieldError):
-        return FieldErrorBody(name, detail, error.field)
-    return ErrorBody(name, detail)
-
-
-def documented_body(status: HTTPStatus) -> type[ErrorBody]:
-    """Return the class of the answers of a status, for the OpenAPI document."""
-    return FieldErrorBody if STATUSES[InvalidFieldError] is status else ErrorBody
-
-
-def headers_of(error: Exception) -> Mapping[str, str]:
-    """Return the headers that belong to the error's status."""
-    if isinstance(error, RequestError):
-        return error.headers
-    if status_of(error) is HTTPStatus.SERVICE_UNAVAILABLE:
-        return {"Retry-After": str(RETRY_AFTER_SECONDS)}
-    return {}
+class PageTooLongError(UnavailableError):
+    """A page took longer than the limit, or its process died again and again."""

@@ -194,9 +194,7 @@ class Settings(BaseSettings):
         gt=0,
         description="Days after which the daily scores that the pages show are dropped.",
     )
-    web_pages: bool = Field(
-        default=True, description="Serve web pages at /; false: the API and its documentation only."
-    )
+    web_pages: bool = Field(default=True, description="Serve web pages at /; false: the API only.")
     web_session_hours: float = Field(
         12.0, gt=0, le=720, description="Hours after which a browser has to log in again."
     )

@@ -11,9 +11,10 @@ from starlette.types import Receive, Scope, Send
 
 from service.auth import MungeCallers
 from service.http import error_answers, openapi
+from service.http.calls import ANY_TOKEN, HIDDEN, Calls
 from service.http.connections import REFUSED
 from service.http.gate import Gate, HostNames
-from service.http.hot_calls import HotCalls, to_json
+from service.http.json_calls import to_json
 from service.http.routes import (
     completions,
     health,
@@ -36,7 +37,6 @@ from service.operations.request_reports import ReportingRequests
 from service.operations.tuning import TuningRounds
 from service.operations.what_if import WhatIf
 from service.settings import Settings
-from service.web.frame import Assets
 from service.web.site import PageProcess, Website
 from service.worker.worker import Worker
 
@@ -91,50 +91,48 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> GatedFastAP
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.worker = worker
-    hot: HotCalls = {}
-    add_routes(app, hot, worker)
+    calls = Calls(app.router)
+    add_calls(app, calls, worker)
     error_answers.install(app)
     app.gate = Gate(
         partial(FastAPI.__call__, app),
-        hot=hot,
+        calls=calls.declared,
         guard=worker.guard,
         find_new_tokens=worker.find_new_tokens,
         munge=MungeCallers(settings.munge_socket, worker.pseudonyms.user),
         names=HostNames(settings.host_names) if settings.is_loopback else None,
         metrics=worker.metrics,
-        routes=app.routes,
     )
     return app
 
 
-def add_routes(app: FastAPI, hot: HotCalls, worker: Worker) -> None:
+def add_calls(app: FastAPI, calls: Calls, worker: Worker) -> None:
     """Add every call of the contract, the one most often used first."""
     limit = worker.settings.max_body_bytes
     reporting = Reporting(worker)
-    predictions.add(app.router, hot, Predicting(worker), limit=limit)
-    completions.add(app.router, hot, Completing(worker), limit=limit)
-    completions.add_adapters(app.router, Adapting(worker), limit=limit)
+    predictions.add(calls, Predicting(worker), limit=limit)
+    completions.add(calls, Completing(worker), limit=limit)
+    completions.add_adapters(calls, Adapting(worker), limit=limit)
     ranking = Ranking(worker)
-    users.add(app.router, hot, ranking, reporting, limit=limit)
+    users.add(calls, ranking, reporting, limit=limit)
     showing = ShowingQueues(worker)
     what_if = WhatIf(worker, showing)
-    queues.add_forecasts(app.router, hot, PostingQueues(worker), limit=limit)
-    queues.add_snapshots(app.router, hot, TakingQueues(worker), showing)
-    queues.add_what_if(app.router, hot, what_if, limit=limit)
+    queues.add_forecasts(calls, PostingQueues(worker), limit=limit)
+    queues.add_snapshots(calls, TakingQueues(worker), showing)
+    queues.add_what_if(calls, what_if, limit=limit)
     reports = ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
-    users.add_reports(app.router, reports, worker.store)
-    tunings.add(app.router, hot, TuningRounds(worker), limit=limit)
-    health.add(app.router, reporting, worker.health)
+    users.add_reports(calls, reports, worker.store)
+    tunings.add(calls, TuningRounds(worker), limit=limit)
+    health.add(calls, reporting, worker.health)
 
-    document = cache(lambda: to_json(openapi.describe(app)))
     if worker.settings.web_pages:
         site, visitors = site_of(worker, showing, what_if, ranking), visitors_of(worker)
-        pages.add(app.router, site, visitors)
-        pages.add_api(app.router, document, site.assets, visitors)
-    else:
-        pages.add_api(app.router, document, Assets(), None)
+        pages.add(calls, site, visitors)
+        pages.add_api(calls, partial(openapi.describe, app), site, visitors)
 
-    @app.get("/openapi.json", include_in_schema=False)
+    document = cache(lambda: to_json(openapi.describe(app)))
+
+    @calls.add("GET /openapi.json", scopes=ANY_TOKEN, **HIDDEN)
     async def for_machines(_request: Request) -> Response:
         return Response(document(), media_type="application/json")
 

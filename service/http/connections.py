@@ -11,12 +11,10 @@ from service.errors import (
     HeadTooLargeError,
     MalformedRequestError,
     RequestTimeoutError,
+    ServiceError,
     TooManyConnectionsError,
-    body_of,
-    headers_of,
-    status_of,
 )
-from service.http.hot_calls import to_json
+from service.http.json_calls import error_body
 from service.logs import SparseLog
 
 LONGEST_HEAD = 1 << 16
@@ -84,7 +82,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._content = 0  # bytes of the body
         self._is_refused = False
         self._dropped = 0
-        self._refusal: Exception | None = None
+        self._refusal: ServiceError | None = None
         self._blocked_since: float | None = None
         self._heard_at = self.loop.time()
         self._timer: asyncio.TimerHandle | None = None
@@ -203,7 +201,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._set_timer(wait)
             return
         silent.warn(seconds=round(now - self._heard_at, 1))
-        self._refuse(RequestTimeoutError("The request did not come in time."))
+        self._refuse(RequestTimeoutError())
 
     def _due(self, now: float) -> float:
         """Return the connection's deadline on the loop's clock, if nothing is received before."""
@@ -226,11 +224,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._count(TooManyConnectionsError)
             self.transport.abort()
         else:
-            self._refuse(
-                TooManyConnectionsError("The service has as many connections as it takes.")
-            )
+            self._refuse(TooManyConnectionsError())
 
-    def _refuse(self, error: Exception) -> None:
+    def _refuse(self, error: ServiceError) -> None:
         """Answer an error if no answer has begun, and close once the client can have read it."""
         if self._is_refused or self.transport.is_closing():
             return
@@ -253,7 +249,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.lingering.add(self)
         self.transport.write_eof()
 
-    def _can_answer(self, error: Exception) -> bool:
+    def _can_answer(self, error: ServiceError) -> bool:
         """Return whether the client expects an answer now, and none of it has been sent."""
         if self.pipeline:
             return False
@@ -263,17 +259,17 @@ class BoundedProtocol(HttpToolsProtocol):
             return False
         return self.cycle is None or self.cycle.response_complete
 
-    def _answer(self, error: Exception) -> bytes:
-        body = to_json(body_of(error))
+    def _answer(self, error: ServiceError) -> bytes:
+        body = error_body(error)
         fields = [
             *self.server_state.default_headers,
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
             (b"connection", b"close"),
-            *((name.lower().encode(), text.encode()) for name, text in headers_of(error).items()),
+            *((name.lower().encode(), text.encode()) for name, text in error.headers.items()),
         ]
         lines = [b"%s: %s\r\n" % field for field in fields]
-        return b"".join([STATUS_LINE[status_of(error)], *lines, b"\r\n", body])
+        return b"".join([STATUS_LINE[error.status], *lines, b"\r\n", body])
 
     def _drop(self, data: bytes) -> None:
         """Drop input of a refused client, up to `LINGERING_BYTES`."""

@@ -1,4 +1,4 @@
-"""Answers to errors, in one shape."""
+"""Answers to every exception behind FastAPI, in one shape."""
 
 from http import HTTPStatus
 
@@ -9,36 +9,26 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Send
 
 from service.contract.bodies import invalid_field
 from service.errors import (
-    STATUSES,
     InternalError,
     InvalidFieldError,
     MethodNotAllowedError,
     NotFoundError,
     RequestError,
-    body_of,
-    headers_of,
-    status_of,
+    ServiceError,
 )
-from service.http.hot_calls import send_json, to_json
+from service.http.json_calls import error_body
 
 log = structlog.get_logger()
-
-
-async def send_error(send: Send, error: Exception) -> None:
-    """Answer an error of the table."""
-    await send_json(send, status_of(error), to_json(body_of(error)), headers_of(error))
 
 
 def from_framework(request: Request, error: HTTPException) -> RequestError:
     """Convert an error of Starlette, which is about paths and methods only."""
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        allow = ", ".join(sorted(methods_of(request)))
-        return MethodNotAllowedError(f"This path takes {allow}.", allow)
-    return NotFoundError("There is nothing at this path.")
+        return MethodNotAllowedError(", ".join(sorted(methods_of(request))))
+    return NotFoundError()
 
 
 def methods_of(request: Request) -> set[str]:
@@ -61,7 +51,7 @@ def from_parameters(error: RequestValidationError) -> InvalidFieldError:
 def failure(path: str, bug: Exception) -> InternalError:
     """Log a bug and return its answer, one sentence; the server logs the traceback."""
     log.error("a request failed", path=path, kind=type(bug).__name__)
-    return InternalError("The service failed; its log says why.")
+    return InternalError()
 
 
 async def answer(request: Request, error: Exception) -> Response:
@@ -70,13 +60,12 @@ async def answer(request: Request, error: Exception) -> Response:
         error = from_framework(request, error)
     elif isinstance(error, RequestValidationError):
         error = from_parameters(error)
-    elif not isinstance(error, tuple(STATUSES)):
+    elif not isinstance(error, ServiceError):
         error = failure(request.url.path, error)
-    body, status = to_json(body_of(error)), status_of(error)
-    return Response(body, status, headers_of(error), media_type="application/json")
+    return Response(error_body(error), error.status, error.headers, media_type="application/json")
 
 
 def install(app: FastAPI) -> None:
     """Answer every exception in one shape."""
-    for kind in (*STATUSES, HTTPException, RequestValidationError, Exception):
+    for kind in (ServiceError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, answer)

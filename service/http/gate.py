@@ -3,38 +3,28 @@
 While no token has been issued, it admits callers of this machine alone, by their host names.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
 from time import perf_counter
-from typing import Annotated, Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from fastapi import Depends, Request
-from fastapi.routing import APIRoute
-from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
-from service.auth import (
-    Caller,
-    FindNewTokens,
-    Guard,
-    MungeCallers,
-    Scope,
-    allowed,
-    is_credential,
-)
+from service.auth import FindNewTokens, Guard, MungeCallers, allowed, is_credential
 from service.errors import (
-    STATUSES,
     EncodedBodyError,
     ForbiddenError,
     MalformedRequestError,
     MissingTokenError,
+    ServiceError,
 )
-from service.http.error_answers import failure, send_error
-from service.http.hot_calls import HotCalls
+from service.http.calls import CALLER, Call
+from service.http.error_answers import failure
+from service.http.json_calls import send_error
 from service.metrics import Metrics, RouteMetrics
 
 OWN_NAMES = frozenset({"localhost", "walltimed"})
@@ -88,15 +78,6 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-SCHEME = "token"
-"""The security scheme's name in the OpenAPI document."""
-
-CALLER = "walltimed.caller"
-"""Key of the caller in the connection's scope; the gate sets it."""
-
-ANSWERED = tuple(STATUSES)
-"""Errors that become answers; any other exception is a bug."""
-
 CALLER_LEFT = 499
 """Status for the metrics, never sent: the client disconnected before its answer."""
 
@@ -130,67 +111,45 @@ class Endpoint:
     metrics: RouteMetrics
 
 
-def open_to_all() -> dict[str, Any]:
-    """Declare, for ``openapi_extra``, a route that needs no token."""
-    return {"security": []}
-
-
-def needs(*scopes: Scope) -> dict[str, Any]:
-    """Declare, for ``openapi_extra``, scopes of which a route needs one; none: any valid token.
-
-    Both the OpenAPI document and the gate read this declaration.
-    """
-    return {"security": [{SCHEME: [scope.value]} for scope in scopes] or [{SCHEME: []}]}
-
-
-async def caller_of(request: Request) -> Caller:
-    """Return the caller; asynchronous, because FastAPI runs anything else in a thread."""
-    caller: Caller = request.scope[CALLER]
-    return caller
-
-
-CurrentCaller = Annotated[Caller, Depends(caller_of)]
-"""The type of an endpoint's argument that gets the caller."""
+Template = tuple[str, re.Pattern[str], Endpoint]
+"""A path with parameters: its method, its pattern, and what answers."""
 
 
 class Gate:
     """Finds a request's route, admits it by its token, and counts and times its answer.
 
-    Hot calls are behind the gate itself: the layers of FastAPI and Starlette cost as much as a
-    prediction. All others are found by FastAPI as usual.
+    Calls with a JSON body are behind the gate itself: the layers of FastAPI and Starlette cost as
+    much as a prediction. All others are found by FastAPI as usual.
 
     Args:
-        app: everything else.
-        hot: the hot calls.
+        app: FastAPI's application.
+        calls: the calls of the service.
         guard: knows the tokens.
         find_new_tokens: lets the guard know those that were issued before the call.
         munge: knows the users of MUNGE credentials.
         names: under which the service answers while it asks for no tokens; None: any.
         metrics: where requests are counted.
-        routes: of the application.
     """
 
     def __init__(  # noqa: PLR0913 - each is named where it is handed over
         self,
         app: ASGIApp,
         *,
-        hot: HotCalls,
+        calls: Iterable[Call],
         guard: Guard,
         find_new_tokens: FindNewTokens,
         munge: MungeCallers,
         names: HostNames | None,
         metrics: Metrics,
-        routes: Sequence[BaseRoute],
     ) -> None:
         self._app = app
-        self._hot = hot
         self._guard = guard
         self._find_new_tokens = find_new_tokens
         self._munge = munge
         self._names = names
         self._metrics = metrics
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
-        self._templates: list[tuple[str, APIRoute, Endpoint]] = []
+        self._templates: list[Template] = []
         self._elsewhere = Endpoint(
             app=app,
             is_open=False,
@@ -198,24 +157,22 @@ class Gate:
             scopes=(),
             metrics=metrics.requests.route("none"),
         )
-        for route in routes:
-            if isinstance(route, APIRoute):
-                self._add(route)
+        for call in calls:
+            self._add(call)
 
-    def _add(self, route: APIRoute) -> None:
-        security = (route.openapi_extra or needs())["security"]
-        (method,) = route.methods or {"GET"}
+    def _add(self, call: Call) -> None:
+        path = call.route.path_format
         endpoint = Endpoint(
-            app=self._hot.get((method, route.path_format), self._app),
-            is_open=not security,
-            is_for_filters=route.path_format == FILTERS_PATH,
-            scopes=tuple(scope for way in security for scope in way[SCHEME]),
-            metrics=self._metrics.requests.route(route.path_format),
+            app=call.past_fastapi or self._app,
+            is_open=call.scopes is None,
+            is_for_filters=path == FILTERS_PATH,
+            scopes=call.scopes or (),
+            metrics=self._metrics.requests.route(path),
         )
-        if route.param_convertors:
-            self._templates.append((method, route, endpoint))
+        if call.route.param_convertors:
+            self._templates.append((call.method, call.route.path_regex, endpoint))
         else:
-            self._endpoints[method, route.path_format] = endpoint
+            self._endpoints[call.method, path] = endpoint
 
     def _endpoint_of(self, connection: Connection) -> Endpoint:
         """Return the endpoint of a request, and note the parameters of its path in its scope."""
@@ -223,8 +180,8 @@ class Gate:
         endpoint = self._endpoints.get((method, path))
         if endpoint is not None:
             return endpoint
-        for served, route, endpoint in self._templates:
-            if method == served and (found := route.path_regex.match(path)):
+        for served, pattern, endpoint in self._templates:
+            if method == served and (found := pattern.match(path)):
                 connection["path_params"] = found.groupdict()
                 return endpoint
         return self._elsewhere
@@ -256,7 +213,7 @@ class Gate:
         if endpoint.is_for_filters and host == FILTERS_HOST:
             self._metrics.requests.asked_by(headers.get(b"user-agent", b""))
         if headers.get(b"content-encoding", b"identity").strip().lower() not in NO_ENCODING:
-            raise EncodedBodyError("The body must be sent as it is, without any Content-Encoding.")
+            raise EncodedBodyError
         return authorization if has_credential and not endpoint.is_open else None
 
     async def __call__(self, connection: Connection, receive: Receive, send: Send) -> None:
@@ -283,7 +240,7 @@ class Gate:
                 caller = await self._munge.caller(credential)
                 connection[CALLER] = allowed(caller, endpoint.scopes)
             await endpoint.app(connection, receive, watched)
-        except ANSWERED as error:
+        except ServiceError as error:
             await send_error(watched, error)
         except Exception as bug:
             if status == CALLER_LEFT:  # else FastAPI has answered, or the answer had begun

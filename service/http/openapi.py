@@ -1,14 +1,30 @@
 """Parts of the OpenAPI document that FastAPI cannot derive, descriptions above all."""
 
-from collections.abc import Iterator, Mapping
-from http import HTTPStatus
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, reduce
+from operator import or_
+from typing import Any, Literal
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel, Field, create_model
 
-from service.errors import DESCRIPTIONS, documented_body
-from service.http.gate import SCHEME
+from service.auth import Scope
+from service.errors import (
+    BodyTooLargeError,
+    EncodedBodyError,
+    ForbiddenError,
+    InternalError,
+    InvalidFieldError,
+    MalformedJSONError,
+    MalformedRequestError,
+    MissingTokenError,
+    MungeTooLongError,
+    ServiceError,
+    UnavailableError,
+    UnsupportedMediaTypeError,
+)
+from service.store import SchemaOutdatedError, StoreDamagedError, StoreUnavailableError
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -76,24 +92,77 @@ SHARED: Mapping[str, str] = {
 }
 """Meanings of fields that several bodies and answers have; all others are described in place."""
 
+SCHEME = "token"
+"""The security scheme's name in the OpenAPI document."""
+
+
+def security(scopes: tuple[Scope, ...] | None) -> list[dict[str, list[str]]]:
+    """Return the security of a call that needs one of these scopes, any token or, None, none."""
+    if scopes is None:
+        return []
+    return [{SCHEME: [scope.value]} for scope in scopes] or [{SCHEME: []}]
+
+
+OF_EVERY_CALL: tuple[type[ServiceError], ...] = (
+    MalformedRequestError,
+    MissingTokenError,
+    ForbiddenError,
+    InternalError,
+    MungeTooLongError,
+)
+"""The errors of every call that needs a token."""
+
+BODY_ERRORS = (
+    MalformedJSONError,
+    BodyTooLargeError,
+    UnsupportedMediaTypeError,
+    EncodedBodyError,
+    InvalidFieldError,
+)
+"""The errors of every call that takes JSON."""
+
+STORE_ERRORS = (StoreUnavailableError, StoreDamagedError, SchemaOutdatedError)
+"""The errors of every call that reads the store."""
+
 _RETRY_AFTER = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
 
 
-def refusals(*statuses: int) -> Responses:
-    """Return the documentation of a route's errors: ``statuses`` and 401, 403, 500."""
-    documented: Responses = {}
-    for status in map(HTTPStatus, sorted({401, 403, 500, *statuses})):
-        documented[int(status)] = {
-            "model": documented_body(status),
-            "description": DESCRIPTIONS[status],
-        }
-        if status is HTTPStatus.SERVICE_UNAVAILABLE:
-            documented[int(status)]["headers"] = _RETRY_AFTER
+def refusals(*kinds: type[ServiceError]) -> Responses:
+    """Return the documentation of a call's errors: these, and those of every call."""
+    every = [*OF_EVERY_CALL, *kinds]
+    statuses = sorted({kind.status for kind in every})
+    return {
+        int(status): _response([kind for kind in every if kind.status is status])
+        for status in statuses
+    }
+
+
+def _response(kinds: Sequence[type[ServiceError]]) -> dict[str, Any]:
+    """Return the documentation of the errors of one status."""
+    documented: dict[str, Any] = {
+        "model": reduce(or_, [error_model(kind) for kind in kinds]),  # type: ignore[arg-type] # a class can be hashed
+        "description": " ".join(map(meaning, kinds)),
+    }
+    if issubclass(kinds[0], UnavailableError):
+        documented["headers"] = _RETRY_AFTER
     return documented
 
 
-BODY_REFUSALS = refusals(400, 413, 415, 422)
-"""The errors of every route that takes JSON."""
+@cache
+def error_model(kind: type[ServiceError]) -> type[BaseModel]:
+    """Return the model of the answers to one class of errors, which names the class."""
+    # Literal takes the name at run time, which a type checker cannot follow.
+    name: Any = Literal.__getitem__(kind.__name__)
+    fields: dict[str, Any] = {"error": (name, Field(description="Name of the error."))}
+    if issubclass(kind, InvalidFieldError):
+        path = Field(description="A path such as completions.3.user.")
+        fields["field"] = (str, path)
+    return create_model(kind.__name__, __doc__=meaning(kind), **fields, detail=str)
+
+
+def meaning(kind: type[ServiceError]) -> str:
+    """Return the sentence that says when an error of this class is answered."""
+    return (kind.__doc__ or "").partition("\n\n")[0]
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
@@ -133,3 +202,20 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
     for path, verbs in document["paths"].items():
         for verb, operation in verbs.items():
             yield verb, path, operation
+
+
+def by_tag(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the groups of calls with their descriptions and calls, for a page."""
+    calls = [
+        {
+            "name": f"{verb.upper()} {path}",
+            "summary": operation["summary"],
+            "scopes": [scope for way in operation["security"] for scope in way[SCHEME]],
+            "tag": operation["tags"][0],
+        }
+        for verb, path, operation in operations(document)
+    ]
+    return [
+        tag | {"calls": [call for call in calls if call["tag"] == tag["name"]]}
+        for tag in document["tags"]
+    ]

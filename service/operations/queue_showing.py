@@ -27,7 +27,7 @@ from service.contract.queue_answers import (
     WaitScoresAnswer,
 )
 from service.contract.queue_bodies import QueueQuery
-from service.errors import UnknownSnapshotError
+from service.errors import UnknownJobError, UnknownSnapshotError
 from service.live_queue.job_forecasts import (
     ARRIVAL,
     SINCE,
@@ -105,7 +105,7 @@ class ShowingQueue:
         """
         queue = self._find_queue(cluster)
         if queue is None:
-            raise UnknownSnapshotError("No queue was handed over for this cluster.")
+            raise UnknownSnapshotError
         return queue
 
     def is_old(self, queue: LiveQueue) -> bool:
@@ -179,12 +179,13 @@ class ShowingQueues(ShowingQueue):
         """Return one job, its forecasts, and the runs that its prediction rests on.
 
         Raises:
-            UnknownSnapshotError: there is no such job, or the caller may not see it.
+            UnknownSnapshotError: none was handed over.
+            UnknownJobError: there is no such job, or the caller may not see it.
         """
         queue = self.live_queue(cluster)
         job = next((each for each in queue.snapshot.jobs if each.job_id == job_id), None)
         if job is None or not caller.can_see(job.submission.user):
-            raise UnknownSnapshotError("There is no such job in the queue.")
+            raise UnknownJobError("There is no such job in the queue.")
         forecast = queue.forecasts.get(job_id)
         elapsed = None if job.start_time is None else max(0.0, self._clock() - job.start_time)
         prediction = self._prediction(job, forecast, elapsed)

@@ -45,7 +45,7 @@ class Ranking:
             raise ForbiddenError("This token is good for what is its own user's.")
         accuracy = self._accuracies(cluster).of(name)
         if accuracy is None:
-            raise UnknownUserError("No completion of this user was reported for this cluster.")
+            raise UnknownUserError
         return UserAnswer(
             user=user,
             cluster=cluster,

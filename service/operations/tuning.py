@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from predictors.tuning import plan as plan_of_round
 from service.contract.answers import (
     ChangeAnswer,
     TrialAnswer,
@@ -13,7 +14,7 @@ from service.contract.answers import (
     VerdictAnswer,
 )
 from service.contract.bodies import TuningRequest
-from service.errors import UnknownTuningError
+from service.errors import TooShortHistoryError, UnknownTuningError
 from service.store import Tuning
 from service.worker.worker import Worker
 
@@ -50,7 +51,10 @@ class TuningRounds:
             StoreUnavailableError: the request cannot be stored now.
         """
         plan, now = self._keeper.plan, self._clock()
-        tuning = await asyncio.to_thread(self._tunings.ask, body.cluster, plan, "request", now)
+        try:
+            tuning = await asyncio.to_thread(self._tunings.ask, body.cluster, plan, "request", now)
+        except plan_of_round.TooShortHistoryError as error:
+            raise TooShortHistoryError(str(error)) from error
         self._keeper.wake()
         return answer_of(tuning)
 

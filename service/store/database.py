@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from predictors.jobs import Completion
+from service.errors import RequestError, UnavailableError
 from terminal.exit_codes import ExitCode
 
 
@@ -21,19 +22,19 @@ class StoreError(Exception):
     exit_code = ExitCode.FAILED
 
 
-class StoreUnavailableError(StoreError):
+class StoreUnavailableError(StoreError, UnavailableError):
     """The database cannot be reached or is too busy; the same call may succeed later."""
 
     exit_code = ExitCode.UNAVAILABLE
 
 
-class StoreFullError(StoreError):
+class StoreFullError(StoreError, UnavailableError):
     """The database has no room left, so nothing was stored."""
 
     exit_code = ExitCode.UNAVAILABLE
 
 
-class SchemaOutdatedError(StoreError):
+class SchemaOutdatedError(StoreError, UnavailableError):
     """The database's schema is not this release's; `walltimed db upgrade` brings it up."""
 
 
@@ -45,7 +46,7 @@ class ForeignDatabaseError(StoreError):
     """The database holds the tables of another program."""
 
 
-class StoreDamagedError(StoreError):
+class StoreDamagedError(StoreError, UnavailableError):
     """The database's file is damaged, or no database at all."""
 
 
@@ -57,7 +58,7 @@ class NotOursError(StoreError):
     """The operation belongs to the database's own tools."""
 
 
-class RefusedRecordError(StoreError):
+class RefusedRecordError(StoreError, RequestError):
     """The database refuses a value, for example a text with a NUL character in it."""
 
 

@@ -5,7 +5,7 @@ read the store in that process, and get the facts that only the serving process 
 """
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -289,6 +289,10 @@ class Website:
             refused: why the last attempt failed.
         """
         return await self._rendered("login", title="Log in", to=to, refused=refused)
+
+    async def api(self, groups: Sequence[Mapping[str, Any]], url: str) -> bytes:
+        """Return the page of the API, which lists all calls by group."""
+        return await self._rendered("api", title="API", groups=groups, url=url)
 
     async def problem(self, title: str, detail: str, visitor: Visitor | None, url: str) -> bytes:
         """Return an error page, with the menu for a visitor."""

@@ -37,6 +37,7 @@ PAGES = (
     "/users",
     "/user?name=ada",
     "/tuning",
+    "/docs",
 )
 
 
@@ -127,17 +128,6 @@ def test_nothing_is_wrong_with_a_page(browser, path, size, theme):
     assert not browser.is_too_wide()
     assert browser.complaints() == []
     assert browser.accessibility() == []
-
-
-@pytest.mark.parametrize(("size", "theme"), [(WIDE, "dark"), (NARROW, "light")])
-def test_nothing_is_wrong_with_the_page_of_the_api(browser, size, theme):
-    browser.resize(size)
-    browser.theme(theme)
-    browser.open("/docs")
-    shown = "return document.querySelector('rapi-doc').shadowRoot?.textContent ?? ''"
-    eventually(lambda: "/v1/predictions/extend" in browser.script(shown))
-    assert not browser.is_too_wide()
-    assert browser.complaints() == []
 
 
 def test_the_themes_differ(browser):

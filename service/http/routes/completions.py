@@ -5,37 +5,42 @@ from collections.abc import Callable
 from datetime import timedelta, timezone
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from service.auth import Scope
 from service.contract.answers import IngestionAnswer, RecordsAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody
 from service.contract.decoding import msgspec_first
 from service.contract.fields import ErrorSentence, Text
-from service.errors import UnsupportedMediaTypeError
-from service.http.gate import needs
-from service.http.hot_calls import (
-    HotCalls,
-    JSONCall,
-    check_is_json,
-    content_type,
+from service.errors import (
+    EncodedBodyError,
+    InvalidFieldError,
+    TooManyClustersError,
+    UnsupportedMediaTypeError,
 )
-from service.http.openapi import refusals
+from service.http.calls import Calls
+from service.http.json_calls import check_is_json, content_type
+from service.http.openapi import STORE_ERRORS, refusals
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
+from service.store import RefusedRecordError, StoreFullError, StoreUnavailableError
+
+WRITE_ERRORS = (*STORE_ERRORS, StoreFullError, RefusedRecordError)
 
 _is_batch = re.compile(rb'\s*\{\s*"completions"\s*:').match
 """A batch has one field only, of this name; a completion has none of this name."""
 
 
-def add(router: APIRouter, hot: HotCalls, completing: Completing, *, limit: int) -> None:
+def add(calls: Calls, completing: Completing, *, limit: int) -> None:
     """Add the call; ``limit`` is the largest body in bytes."""
 
-    @router.post(
-        "/v1/completions",
-        tags=["completions"],
-        responses=refusals(400, 413, 415, 422, 503),
-        openapi_extra=needs(Scope.INGEST),
+    @calls.takes_json(
+        "POST /v1/completions",
+        tag="completions",
+        scopes=(Scope.INGEST,),
+        limit=limit,
+        decoder=one_or_several,
+        errors=(*WRITE_ERRORS, TooManyClustersError),
     )
     async def complete(body: CompletionBody | CompletionBatch) -> IngestionAnswer:
         """Report runs that have ended, one or several.
@@ -45,10 +50,8 @@ def add(router: APIRouter, hot: HotCalls, completing: Completing, *, limit: int)
         """
         return await completing.complete(body)
 
-    hot["POST", "/v1/completions"] = JSONCall(endpoint=complete, validate=validator(), limit=limit)
 
-
-def validator() -> Callable[[bytes], Any]:
+def one_or_several(_either: Any) -> Callable[[bytes], Any]:
     """Return a decoder that knows a batch by its first field, so that errors name their place."""
     one, several = msgspec_first(CompletionBody), msgspec_first(CompletionBatch)
     return lambda body: several(body) if _is_batch(body) else one(body)
@@ -70,15 +73,22 @@ Offset = Annotated[
 ]
 
 
-def add_adapters(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
+def add_adapters(calls: Calls, adapting: Adapting, *, limit: int) -> None:
     """Add the calls for records of resource managers; ``limit`` is the largest body in bytes."""
-    responses = refusals(415, 422, 503)
+    responses = refusals(
+        UnsupportedMediaTypeError,
+        EncodedBodyError,
+        InvalidFieldError,
+        StoreUnavailableError,
+        StoreFullError,
+    )
 
-    @router.post(
-        "/v1/adapters/slurm/jobcomp",
+    @calls.add(
+        "POST /v1/adapters/slurm/jobcomp",
         tags=["adapters"],
+        scopes=(Scope.INGEST,),
         responses=responses,
-        openapi_extra=needs(Scope.INGEST) | body("application/json", {"type": "object"}),
+        openapi_extra=body("application/json", {"type": "object"}),
     )
     async def jobcomp(request: Request, cluster: RecordCluster = None) -> RecordsAnswer:
         """Report a run as Slurm's jobcomp/elasticsearch plugin sends it.
@@ -90,11 +100,12 @@ def add_adapters(router: APIRouter, adapting: Adapting, *, limit: int) -> None:
         check_is_json(request.scope)
         return await adapting.slurm_document(await up_to(request, limit), cluster)
 
-    @router.post(
-        "/v1/adapters/pbs/accounting",
+    @calls.add(
+        "POST /v1/adapters/pbs/accounting",
         tags=["adapters"],
+        scopes=(Scope.INGEST,),
         responses=responses,
-        openapi_extra=needs(Scope.INGEST) | body(ACCOUNTING, {"type": "string"}),
+        openapi_extra=body(ACCOUNTING, {"type": "string"}),
     )
     async def accounting(
         request: Request, cluster: RecordCluster = None, utc_offset: Offset = "+0000"

@@ -2,30 +2,30 @@
 
 from collections.abc import Callable
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from service.contract.answers import HealthAnswer, LivenessAnswer
-from service.http.gate import needs, open_to_all
-from service.http.hot_calls import to_json
+from service.http.calls import ANY_TOKEN, Calls
+from service.http.json_calls import to_json
 from service.http.openapi import refusals
 from service.operations.reporting import Reporting
 
 
-def add(router: APIRouter, reporting: Reporting, health: Callable[[], HealthAnswer]) -> None:
+def add(calls: Calls, reporting: Reporting, health: Callable[[], HealthAnswer]) -> None:
     """Add the calls."""
 
-    @router.get("/health/live", tags=["health"], openapi_extra=open_to_all())
+    @calls.add("GET /health/live", tags=["health"], scopes=None)
     async def live() -> LivenessAnswer:
         """Say whether the process answers."""
         return LivenessAnswer(status="live")
 
-    @router.get(
-        "/health/ready",
+    @calls.add(
+        "GET /health/ready",
         tags=["health"],
+        scopes=None,
         response_model=HealthAnswer,
         responses={503: {"model": HealthAnswer, "description": "Starting, or failed."}},
-        openapi_extra=open_to_all(),
     )
     async def ready() -> Response:
         """Say whether the service has read its history, and how far behind its predictions are.
@@ -40,15 +40,15 @@ def add(router: APIRouter, reporting: Reporting, health: Callable[[], HealthAnsw
             media_type="application/json",
         )
 
-    @router.get(
-        "/metrics",
+    @calls.add(
+        "GET /metrics",
         tags=["health"],
+        scopes=ANY_TOKEN,
         response_class=Response,
         responses={
             200: {"content": {CONTENT_TYPE_LATEST: {"schema": {"type": "string"}}}},
             **refusals(),
         },
-        openapi_extra=needs(),
     )
     async def metrics() -> Response:
         """Show all metrics, for Prometheus."""

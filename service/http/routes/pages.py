@@ -1,21 +1,20 @@
 """The pages for people, at / and beside it, and the page of the API."""
 
-import asyncio
 from collections.abc import Callable
-from functools import cache
 from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import ValidationError
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from service.contract.bodies import refusal
-from service.errors import STATUSES, NotFoundError, status_of
-from service.http.gate import needs, open_to_all
+from service.errors import InvalidFieldError, NotFoundError, ServiceError
+from service.http import openapi
+from service.http.calls import HIDDEN, Calls
 from service.http.visitors import Visitors, check_own_page, own_path, read_form
-from service.web.frame import PLACE, Assets, PageQuery, Renderer, Visitor
+from service.web.frame import PLACE, PageQuery, Visitor
 from service.web.site import PAGES, Website
 
 POLICY = (
@@ -36,20 +35,10 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
-VIEWER_HEADERS = HEADERS | {
-    # RapiDoc sets styles inline. The page shows the OpenAPI document, and no names of users.
-    "Content-Security-Policy": POLICY.replace(
-        "style-src 'self'", "style-src 'self' 'unsafe-inline'"
-    )
-}
-
 FOR_EVER = {
     "Cache-Control": "public, max-age=31536000, immutable",
     "X-Content-Type-Options": "nosniff",
 }
-
-HIDDEN: dict[str, Any] = {"include_in_schema": False, "openapi_extra": open_to_all()}
-"""Options of routes outside the API; pages identify browsers by cookies, not by tokens."""
 
 
 class Pages:
@@ -73,7 +62,7 @@ class Pages:
                 return html(content)
             except ValidationError as error:
                 return await self.problem(refusal(error), request, visitor)
-            except tuple(STATUSES) as error:
+            except ServiceError as error:
                 return await self.problem(error, request, visitor)
 
         return page
@@ -86,7 +75,7 @@ class Pages:
             to = own_path(form.get("to", "/"))
             response = RedirectResponse(to, HTTPStatus.SEE_OTHER, HEADERS)
             refused = await self.visitors.log_in(request, form.get("token", ""), response)
-        except tuple(STATUSES) as error:
+        except ServiceError as error:
             return await self.problem(error, request)
         if refused is None:
             return response
@@ -98,77 +87,53 @@ class Pages:
         try:
             check_own_page(request)
             await self.visitors.log_out(request, response)
-        except tuple(STATUSES) as error:
+        except ServiceError as error:
             return await self.problem(error, request)
         return response
 
     async def problem(
-        self, error: Exception, request: Request, visitor: Visitor | None = None
+        self, error: ServiceError, request: Request, visitor: Visitor | None = None
     ) -> Response:
-        """Return a page that explains an error; a visitor keeps the menu."""
-        status = status_of(error)
+        """Return a page that explains an error and names its field; a visitor keeps the menu."""
+        detail = f"{error.field}: {error}" if isinstance(error, InvalidFieldError) else str(error)
         url = own_address(request)
-        content = await self.site.problem(status.phrase, str(error), visitor, url)
-        return html(content, status)
+        content = await self.site.problem(error.status.phrase, detail, visitor, url)
+        return html(content, error.status)
 
 
-def add(router: APIRouter, site: Website, visitors: Visitors) -> None:
-    """Add the pages, logging in and out, and what the pages link to."""
+def add(calls: Calls, site: Website, visitors: Visitors) -> None:
+    """Add the pages, logging in and out, and what the pages link to.
+
+    No call needs a token: pages identify browsers by cookies.
+    """
     pages = Pages(site, visitors)
     for name, page in PAGES.items():
-        router.get(page.path, **HIDDEN)(pages.endpoint(name, page.query))
-    add_assets(router, site.assets)
-    router.post("/login", **HIDDEN)(pages.log_in)
-    router.post("/logout", **HIDDEN)(pages.log_out)
+        calls.add(f"GET {page.path}", scopes=None, **HIDDEN)(pages.endpoint(name, page.query))
+    calls.add("POST /login", scopes=None, **HIDDEN)(pages.log_in)
+    calls.add("POST /logout", scopes=None, **HIDDEN)(pages.log_out)
 
-    @router.get("/login", **HIDDEN)
+    @calls.add("GET /login", scopes=None, **HIDDEN)
     async def login(to: Annotated[str, Query(max_length=2048)] = "/") -> Response:
         return html(await site.login(to=own_path(to), refused=None))
 
-
-def add_assets(router: APIRouter, assets: Assets) -> None:
-    """Add the files that pages link to."""
-
-    @router.get(PLACE + "/{tag}/{name}", **HIDDEN)
+    @calls.add(f"GET {PLACE}/{{tag}}/{{name}}", scopes=None, **HIDDEN)
     async def asset(tag: str, name: str) -> Response:
-        content = assets.find(tag, name)
+        content = site.assets.find(tag, name)
         if content is None:
-            raise NotFoundError("There is nothing at this path.")
+            raise NotFoundError
         return Response(content.content, media_type=content.kind, headers=FOR_EVER)
 
 
 def add_api(
-    router: APIRouter, document: Callable[[], bytes], assets: Assets, visitors: Visitors | None
+    calls: Calls, describe: Callable[[], dict[str, Any]], site: Website, visitors: Visitors
 ) -> None:
-    """Add the page.
+    """Add the page of the API, a table of the calls in the OpenAPI document."""
 
-    Args:
-        router: of the application.
-        document: the OpenAPI document as JSON.
-        assets: files that the page links to.
-        visitors: browsers that have logged in; None where the service has no other pages: the page
-            then needs any valid token, and the service's own address leads there.
-    """
-
-    @cache
-    def page() -> str:
-        text = document().decode().replace("<", "\\u003c")
-        return Renderer(assets).render("api", title="API", document=text)
-
-    extra = needs() if visitors is None else open_to_all()
-
-    @router.get("/docs", include_in_schema=False, openapi_extra=extra)
+    @calls.add("GET /docs", scopes=None, **HIDDEN)
     async def api(request: Request) -> Response:
-        if visitors is not None and await visitors.visitor(request) is None:
+        if await visitors.visitor(request) is None:
             return RedirectResponse(login_address(request), HTTPStatus.SEE_OTHER, HEADERS)
-        return HTMLResponse(await asyncio.to_thread(page), headers=VIEWER_HEADERS)
-
-    if visitors is None:
-        add_assets(router, assets)
-
-        @router.get("/", include_in_schema=False, openapi_extra=extra)
-        async def first_page() -> Response:
-            return RedirectResponse("/docs", HTTPStatus.SEE_OTHER, HEADERS)
+        return html(await site.api(openapi.by_tag(describe()), own_address(request)))
 
 
 def html(page: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:

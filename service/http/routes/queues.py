@@ -2,9 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
-from pydantic import TypeAdapter, ValidationError
-from starlette.types import Scope as Connection
+from fastapi import Path, Query
 
 from service.auth import Scope
 from service.contract.bodies import ClusterQuery
@@ -20,10 +18,17 @@ from service.contract.queue_answers import (
     WhatIfAnswer,
 )
 from service.contract.queue_bodies import ForecastRequest, QueueBody, QueueQuery, WhatIfRequest
-from service.errors import InvalidFieldError
-from service.http.gate import CALLER, CurrentCaller, needs
-from service.http.hot_calls import HotCalls, JSONCall
-from service.http.openapi import refusals
+from service.errors import (
+    ForecastsBusyError,
+    ForecastTooLongError,
+    InvalidFieldError,
+    SnapshotTooLargeError,
+    TooManyClustersError,
+    UnknownJobError,
+    UnknownSnapshotError,
+)
+from service.http.calls import Calls, CurrentCaller
+from service.http.openapi import STORE_ERRORS
 from service.operations.queue_posting import PostingQueues
 from service.operations.queue_showing import ShowingQueues
 from service.operations.queue_taking import TakingQueues
@@ -36,29 +41,16 @@ ClusterParameter = Annotated[Text, Path(description="Name of the cluster.")]
 
 READERS = (Scope.READ, Scope.SELF)
 
-_cluster = TypeAdapter(Text).validate_python
 
-
-def cluster_in(connection: Connection) -> tuple[str]:
-    """Return the cluster in the path.
-
-    Raises:
-        InvalidFieldError: it is not a valid name.
-    """
-    try:
-        return (_cluster(connection["path_params"]["cluster"]),)
-    except ValidationError as error:
-        raise InvalidFieldError("The cluster in the path has no valid name.", "cluster") from error
-
-
-def add_forecasts(router: APIRouter, hot: HotCalls, posting: PostingQueues, *, limit: int) -> None:
+def add_forecasts(calls: Calls, posting: PostingQueues, *, limit: int) -> None:
     """Add the forecast of a posted queue; ``limit`` is the largest body in bytes."""
 
-    @router.post(
-        "/v1/forecasts",
-        tags=["forecasts"],
-        responses=refusals(400, 413, 415, 422, 503),
-        openapi_extra=needs(Scope.PREDICT, Scope.READ),
+    @calls.takes_json(
+        "POST /v1/forecasts",
+        tag="forecasts",
+        scopes=(Scope.PREDICT, Scope.READ),
+        limit=limit,
+        errors=(SnapshotTooLargeError, ForecastsBusyError, ForecastTooLongError),
     )
     async def forecast(body: ForecastRequest) -> ForecastAnswer:
         """Play a queue forward with the scheduler's rules and predicted runtimes.
@@ -67,22 +59,18 @@ def add_forecasts(router: APIRouter, hot: HotCalls, posting: PostingQueues, *, l
         """
         return await posting.forecast(body)
 
-    hot["POST", "/v1/forecasts"] = JSONCall(
-        endpoint=forecast, validate=ForecastRequest.model_validate_json, limit=limit
-    )
 
-
-def add_snapshots(
-    router: APIRouter, hot: HotCalls, taking: TakingQueues, showing: ShowingQueues
-) -> None:
+def add_snapshots(calls: Calls, taking: TakingQueues, showing: ShowingQueues) -> None:
     """Add the calls that hand snapshots over and show them."""
 
-    @router.put(
-        "/v1/clusters/{cluster:path}/snapshot",
-        tags=["queues"],
-        status_code=202,
-        responses=refusals(400, 413, 415, 422, 503),
-        openapi_extra=needs(Scope.INGEST),
+    @calls.takes_json(
+        "PUT /v1/clusters/{cluster:path}/snapshot",
+        tag="queues",
+        scopes=(Scope.INGEST,),
+        limit=LARGEST_QUEUE,
+        decoder=msgspec_first,
+        status=202,
+        errors=(SnapshotTooLargeError, TooManyClustersError),
     )
     async def put(cluster: ClusterParameter, body: QueueBody) -> QueueTakenAnswer:
         """Hand over a snapshot of a cluster, its jobs and its machine; it replaces the one before.
@@ -91,26 +79,16 @@ def add_snapshots(
         """
         return await taking.take(cluster, body)
 
-    hot["PUT", "/v1/clusters/{cluster}/snapshot"] = JSONCall(
-        endpoint=put,
-        validate=msgspec_first(QueueBody),
-        limit=LARGEST_QUEUE,
-        status=202,
-        arguments=cluster_in,
-    )
-
-    @router.get(
-        "/v1/clusters", tags=["queues"], responses=refusals(), openapi_extra=needs(*READERS)
-    )
+    @calls.get("/v1/clusters", tag="queues", scopes=READERS)
     async def clusters() -> ClustersAnswer:
         """List the clusters whose snapshots were handed over, without their jobs."""
         return showing.all_clusters()
 
-    @router.get(
+    @calls.get(
         "/v1/clusters/{cluster:path}/snapshot",
-        tags=["queues"],
-        responses=refusals(404, 422),
-        openapi_extra=needs(*READERS),
+        tag="queues",
+        scopes=READERS,
+        errors=(UnknownSnapshotError, InvalidFieldError),
     )
     async def queue(
         cluster: ClusterParameter, query: Annotated[QueueQuery, Query()], caller: CurrentCaller
@@ -121,11 +99,11 @@ def add_snapshots(
         """
         return showing.queue(cluster, query, caller)
 
-    @router.get(
+    @calls.get(
         "/v1/clusters/{cluster:path}/jobs/{job_id}",
-        tags=["queues"],
-        responses=refusals(404, 422),
-        openapi_extra=needs(*READERS),
+        tag="queues",
+        scopes=READERS,
+        errors=(UnknownSnapshotError, UnknownJobError, InvalidFieldError),
     )
     async def job(
         cluster: ClusterParameter, job_id: Annotated[Text, Path()], caller: CurrentCaller
@@ -133,22 +111,23 @@ def add_snapshots(
         """Show one job, its forecasts, and the runs that its prediction rests on."""
         return showing.job(cluster, job_id, caller)
 
-    @router.get(
-        "/v1/waits", tags=["methods"], responses=refusals(422, 503), openapi_extra=needs(*READERS)
+    @calls.get(
+        "/v1/waits", tag="methods", scopes=READERS, errors=(InvalidFieldError, *STORE_ERRORS)
     )
     async def waits(query: Annotated[ClusterQuery, Query()]) -> WaitScoresAnswer:
         """Show the errors of forecast waits, of the jobs that have started."""
         return await showing.waits(query.cluster)
 
 
-def add_what_if(router: APIRouter, hot: HotCalls, what_if: WhatIf, *, limit: int) -> None:
+def add_what_if(calls: Calls, what_if: WhatIf, *, limit: int) -> None:
     """Add the forecast of a job that is not submitted; ``limit`` is the largest body in bytes."""
 
-    @router.post(
-        "/v1/clusters/{cluster:path}/what-if",
-        tags=["queues"],
-        responses=refusals(400, 404, 413, 415, 422, 503),
-        openapi_extra=needs(*READERS),
+    @calls.takes_json(
+        "POST /v1/clusters/{cluster:path}/what-if",
+        tag="queues",
+        scopes=READERS,
+        limit=limit,
+        errors=(ForecastsBusyError, ForecastTooLongError),
     )
     async def ask(
         cluster: ClusterParameter, caller: CurrentCaller, body: WhatIfRequest
@@ -158,10 +137,3 @@ def add_what_if(router: APIRouter, hot: HotCalls, what_if: WhatIf, *, limit: int
         The job is played at the end of the queue. Nothing is recorded or submitted.
         """
         return await what_if.ask(cluster, body, caller)
-
-    hot["POST", "/v1/clusters/{cluster}/what-if"] = JSONCall(
-        endpoint=ask,
-        validate=WhatIfRequest.model_validate_json,
-        limit=limit,
-        arguments=lambda connection: (*cluster_in(connection), connection[CALLER]),
-    )

@@ -2,27 +2,31 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from service.auth import Scope
 from service.contract.answers import TuningAnswer, TuningsAnswer
 from service.contract.bodies import ClusterQuery, TuningRequest
 from service.contract.fields import Text
-from service.http.gate import needs
-from service.http.hot_calls import HotCalls, JSONCall
-from service.http.openapi import refusals
+from service.errors import InvalidFieldError, TooShortHistoryError, UnknownTuningError
+from service.http.calls import Calls
+from service.http.openapi import STORE_ERRORS
 from service.operations.tuning import TuningRounds
+from service.store import StoreFullError
+
+READERS = (Scope.PREDICT, Scope.READ, Scope.SELF)
 
 
-def add(router: APIRouter, hot: HotCalls, rounds: TuningRounds, *, limit: int) -> None:
+def add(calls: Calls, rounds: TuningRounds, *, limit: int) -> None:
     """Add the calls; ``limit`` is the largest body in bytes."""
 
-    @router.post(
-        "/v1/tunings",
-        tags=["tunings"],
-        status_code=202,
-        responses=refusals(400, 409, 413, 415, 422, 503),
-        openapi_extra=needs(Scope.ADMIN),
+    @calls.takes_json(
+        "POST /v1/tunings",
+        tag="tunings",
+        scopes=(Scope.ADMIN,),
+        limit=limit,
+        status=202,
+        errors=(TooShortHistoryError, *STORE_ERRORS, StoreFullError),
     )
     async def start(body: TuningRequest) -> TuningAnswer:
         """Ask for a round of tuning.
@@ -32,25 +36,18 @@ def add(router: APIRouter, hot: HotCalls, rounds: TuningRounds, *, limit: int) -
         """
         return await rounds.start(body)
 
-    hot["POST", "/v1/tunings"] = JSONCall(
-        endpoint=start, validate=TuningRequest.model_validate_json, limit=limit, status=202
-    )
-
-    @router.get(
-        "/v1/tunings",
-        tags=["tunings"],
-        responses=refusals(422, 503),
-        openapi_extra=needs(Scope.PREDICT, Scope.READ, Scope.SELF),
+    @calls.get(
+        "/v1/tunings", tag="tunings", scopes=READERS, errors=(InvalidFieldError, *STORE_ERRORS)
     )
     async def of_cluster(query: Annotated[ClusterQuery, Query()]) -> TuningsAnswer:
         """List the latest rounds of a cluster with their progress and results."""
         return await rounds.of_cluster(query.cluster)
 
-    @router.get(
+    @calls.get(
         "/v1/tunings/{tuning_id}",
-        tags=["tunings"],
-        responses=refusals(404, 422, 503),
-        openapi_extra=needs(Scope.PREDICT, Scope.READ, Scope.SELF),
+        tag="tunings",
+        scopes=READERS,
+        errors=(UnknownTuningError, InvalidFieldError, *STORE_ERRORS),
     )
     async def one(tuning_id: Annotated[Text, Path()]) -> TuningAnswer:
         """Show one round of tuning: its progress, and what it found."""

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from service.auth import Scope
 from service.contract.answers import GroupsAnswer, MethodsAnswer, PrioritiesAnswer, UserAnswer
@@ -16,9 +16,9 @@ from service.contract.reports import (
     UsersQuery,
     UsersReportAnswer,
 )
-from service.http.gate import CurrentCaller, needs
-from service.http.hot_calls import HotCalls, JSONCall
-from service.http.openapi import BODY_REFUSALS, refusals
+from service.errors import InvalidFieldError, UnknownJobError, UnknownUserError
+from service.http.calls import Calls, CurrentCaller
+from service.http.openapi import STORE_ERRORS
 from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting, read_ended_job
 from service.operations.request_reports import ReportingRequests
@@ -27,23 +27,23 @@ from service.store import Store
 OneCluster = Annotated[ClusterQuery, Query()]
 
 
-def add(
-    router: APIRouter, hot: HotCalls, ranking: Ranking, reporting: Reporting, *, limit: int
-) -> None:
+def add(calls: Calls, ranking: Ranking, reporting: Reporting, *, limit: int) -> None:
     """Add the calls; ``limit`` is the largest body in bytes."""
-    of_one = needs(Scope.PREDICT, Scope.READ, Scope.SELF)
+    readers = (Scope.PREDICT, Scope.READ, Scope.SELF)
 
-    @router.get("/v1/methods", tags=["methods"], responses=refusals(422, 503), openapi_extra=of_one)
+    @calls.get(
+        "/v1/methods", tag="methods", scopes=readers, errors=(InvalidFieldError, *STORE_ERRORS)
+    )
     async def methods(query: OneCluster) -> MethodsAnswer:
         """Show the methods with their parameters and their scores on jobs that have ended."""
         return await reporting.methods(query.cluster)
 
     # A user's name may contain slashes, hence the converter.
-    @router.get(
+    @calls.get(
         "/v1/users/{user:path}/accuracy",
-        tags=["accuracy"],
-        responses=refusals(404, 422),
-        openapi_extra=of_one,
+        tag="accuracy",
+        scopes=readers,
+        errors=(UnknownUserError, InvalidFieldError),
     )
     async def accuracy(
         user: Annotated[Text, Path()], query: OneCluster, caller: CurrentCaller
@@ -54,37 +54,31 @@ def add(
         """
         return ranking.user(user, query.cluster, caller)
 
-    @router.get(
-        "/v1/accuracy-groups", tags=["accuracy"], responses=refusals(422), openapi_extra=of_one
-    )
+    @calls.get("/v1/accuracy-groups", tag="accuracy", scopes=readers, errors=(InvalidFieldError,))
     async def groups(query: OneCluster) -> GroupsAnswer:
         """Show the accuracy groups g1 to g10 and the users of each."""
         return ranking.groups(query.cluster)
 
-    @router.post(
-        "/v1/priorities",
-        tags=["accuracy"],
-        responses=BODY_REFUSALS,
-        openapi_extra=needs(Scope.PREDICT, Scope.READ),
+    @calls.takes_json(
+        "POST /v1/priorities",
+        tag="accuracy",
+        scopes=(Scope.PREDICT, Scope.READ),
+        limit=limit,
     )
     async def priorities(body: PriorityRequest) -> PrioritiesAnswer:
         """Rank waiting jobs by the accuracy of their users and by their waits."""
         return await ranking.priorities(body)
 
-    hot["POST", "/v1/priorities"] = JSONCall(
-        endpoint=priorities, validate=PriorityRequest.model_validate_json, limit=limit
-    )
 
-
-def add_reports(router: APIRouter, reporting: ReportingRequests, store: Store) -> None:
+def add_reports(calls: Calls, reporting: ReportingRequests, store: Store) -> None:
     """Add the calls."""
-    extra, responses = needs(Scope.READ, Scope.SELF), refusals(422, 503)
+    scopes, errors = (Scope.READ, Scope.SELF), (InvalidFieldError, *STORE_ERRORS)
 
-    @router.get(
+    @calls.get(
         "/v1/ended-jobs/{job_id}",
-        tags=["reports"],
-        responses=refusals(404, 422, 503),
-        openapi_extra=extra,
+        tag="reports",
+        scopes=scopes,
+        errors=(UnknownJobError, *errors),
     )
     async def ended_job(
         job_id: Annotated[Text, Path()], query: OneCluster, caller: CurrentCaller
@@ -95,7 +89,7 @@ def add_reports(router: APIRouter, reporting: ReportingRequests, store: Store) -
         """
         return await asyncio.to_thread(read_ended_job, store, query.cluster, job_id, caller)
 
-    @router.get("/v1/reports/requests", tags=["reports"], responses=responses, openapi_extra=extra)
+    @calls.get("/v1/reports/requests", tag="reports", scopes=scopes, errors=errors)
     async def requests(
         query: Annotated[RequestsQuery, Query()], caller: CurrentCaller
     ) -> RequestsReportAnswer:
@@ -105,7 +99,7 @@ def add_reports(router: APIRouter, reporting: ReportingRequests, store: Store) -
         """
         return await asyncio.to_thread(reporting.by_job, query, caller)
 
-    @router.get("/v1/reports/users", tags=["reports"], responses=responses, openapi_extra=extra)
+    @calls.get("/v1/reports/users", tag="reports", scopes=scopes, errors=errors)
     async def users(
         query: Annotated[UsersQuery, Query()], caller: CurrentCaller
     ) -> UsersReportAnswer:

@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 
 from service.http import connections
 from service.http.connections import REFUSED, BoundedProtocol
-from service.http.hot_calls import send_json
+from service.http.json_calls import send_json
 from service.logs import SparseLog
 
 GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"

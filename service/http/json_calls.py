@@ -5,30 +5,27 @@ open exit stacks and parse the content type as e-mail does, for three quarters o
 time; and it would hand its models parsed objects, in which strict models take no RFC 3339 times.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from pydantic import ValidationError
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from service.contract.bodies import refusal
 from service.contract.decoding import LARGE, check_outline
-from service.errors import BodyTooLargeError, UnsupportedMediaTypeError
-
-HotCalls = dict[tuple[str, str], ASGIApp]
-"""ASGI applications by method and path, as the OpenAPI document writes them."""
+from service.errors import (
+    BodyTooLargeError,
+    InvalidFieldError,
+    ServiceError,
+    UnsupportedMediaTypeError,
+)
 
 NDJSON = frozenset({b"application/x-ndjson", b"application/ndjson", b"application/jsonl"})
 
 to_json = msgspec.json.Encoder().encode
-
-
-def no_arguments(_scope: Scope) -> tuple[Any, ...]:
-    """Return no arguments but the body."""
-    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,17 +34,17 @@ class JSONCall:
 
     Attributes:
         endpoint: coroutine function that returns the answer; its last argument is the body.
+        arguments: read the endpoint's other arguments from the connection's scope.
         validate: decodes the bytes of a body; raises ValidationError of pydantic.
         limit: largest body in bytes.
         status: HTTP status of the answer.
-        arguments: reads the endpoint's first arguments from the connection's scope.
     """
 
     endpoint: Callable[..., Awaitable[Any]]
+    arguments: Sequence[Callable[[Scope], Any]] = ()
     validate: Callable[[bytes], Any]
     limit: int
     status: int = 200
-    arguments: Callable[[Scope], tuple[Any, ...]] = no_arguments
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request.
@@ -65,7 +62,7 @@ class JSONCall:
             content = self.validate(body)
         except ValidationError as error:
             raise refusal(error) from error
-        answer = await self.endpoint(*self.arguments(scope), content)
+        answer = await self.endpoint(*[read(scope) for read in self.arguments], content)
         await send_json(send, self.status, to_json(answer))
 
 
@@ -138,3 +135,14 @@ async def send_json(
         fields += [(k.lower().encode(), v.encode("latin-1")) for k, v in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": fields})
     await send({"type": "http.response.body", "body": body})
+
+
+async def send_error(send: Send, error: ServiceError) -> None:
+    """Send the answer to an error."""
+    await send_json(send, error.status, error_body(error), error.headers)
+
+
+def error_body(error: ServiceError) -> bytes:
+    """Return the body of the answer to an error, with its field if it has one."""
+    field = {"field": error.field} if isinstance(error, InvalidFieldError) else {}
+    return to_json({"error": type(error).__name__, "detail": str(error)} | field)
