@@ -262,8 +262,7 @@ class Website:
             case "users":
                 return self._ranking.groups(frame.cluster).groups
             case "user":
-                shown = caller.restricted_to or query.name
-                return self._ranking.accuracy_of(shown, frame.cluster)
+                return self._ranking.accuracy_of(query.shown_to(caller), frame.cluster)
         return None
 
     async def _job(

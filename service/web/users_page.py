@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from predictors.accuracy_groups import UserAccuracy
+from service.auth import Caller
 from service.contract.answers import GroupAnswer
+from service.contract.fields import Text
 from service.contract.reports import (
     MOST_ROWS,
     RequestsQuery,
@@ -12,7 +14,8 @@ from service.contract.reports import (
     UsersQuery,
     UsersReportAnswer,
 )
-from service.web.frame import Frame, Name, PageQuery
+from service.errors import InvalidFieldError
+from service.web.frame import Frame, PageQuery
 from service.web.sources import PageSources
 from service.web.wording import count, duration, share
 
@@ -25,7 +28,20 @@ SHOWN_USERS = 25
 class UserQuery(PageQuery):
     """The user to show."""
 
-    name: Name = ""
+    name: Text | None = None
+
+    def shown_to(self, caller: Caller) -> str:
+        """Return the user that the page shows: a caller who sees no other user sees their own.
+
+        Raises:
+            InvalidFieldError: no user is named.
+        """
+        name = caller.restricted_to or self.name
+        if name is None:
+            raise InvalidFieldError(
+                "Input should be a string of 1 to 256 printable characters.", "name"
+            )
+        return name
 
 
 def view(
@@ -53,12 +69,9 @@ def user_view(
     query: UserQuery,
     accuracy: UserAccuracy | None,
 ) -> dict[str, Any]:
-    """Return how the requests of one user compared with runtimes.
-
-    A visitor who may see no other user sees their own, also if the query names another.
-    """
+    """Return how the requests of one user compared with runtimes."""
     caller = frame.visitor.caller
-    name = caller.restricted_to or query.name
+    name = query.shown_to(caller)
     period = RequestsQuery(cluster=frame.cluster, user=name)
     report = sources.cache.get(
         ("user", frame.cluster, name, caller.restricted_to),
