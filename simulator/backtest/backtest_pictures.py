@@ -41,13 +41,13 @@ MOST_SHOWN = 1.0
 """Gains and losses are drawn up to 100 percent."""
 
 FAR_MONTH = 20
-"""Where a month waits so many times as long as the median one, hours are shown by powers of ten."""
+"""Multiple of the median month's wait from which hours are shown by powers of ten."""
 
 OWN_LABEL = {REQUESTED: "today", BY_REQUEST: "ordered by request", EXACT: "run times known exactly"}
 
 
 class Drawing(NamedTuple):
-    """A picture with what there is to see on it."""
+    """A picture as part of a page, with its caption."""
 
     title: str
     caption: str
@@ -55,7 +55,7 @@ class Drawing(NamedTuple):
 
 
 def drawings(tested: Backtest) -> list[Drawing]:
-    """The pictures of what would change."""
+    """Return the pictures of changes by predictions."""
     name, today = tested.in_force, "today's requests"
     chance = f"over {tested.plays_in_words}" if tested.repetitions > 1 else "of one play"
     run_times = Drawing(
@@ -94,7 +94,7 @@ def drawings(tested: Backtest) -> list[Drawing]:
 
 
 def belief_drawings(tested: Backtest) -> list[Drawing]:
-    """The pictures that compare the simulation with the log; none if the log has no waits."""
+    """Return pictures of the simulation beside the log; none if the log has no waits."""
     if tested.believed.quality is Quality.UNKNOWN:
         return []
     found = [
@@ -117,7 +117,7 @@ def belief_drawings(tested: Backtest) -> list[Drawing]:
 
 
 def _drawn(salt: str, height: float, draw: Callable[[Figure], None]) -> str:
-    """A drawing as part of a page, its colours replaced by the page's own."""
+    """Return a drawing as part of a page, its colours replaced by the page's own."""
     with rc_context({**STYLE, "svg.hashsalt": salt}):
         figure = Figure(figsize=(WIDE, height), layout="constrained")
         draw(figure)
@@ -145,7 +145,7 @@ def _colour(name: str) -> str:
 
 
 def _gains(figure: Figure, tested: Backtest) -> None:
-    """A line for each method, in two panels."""
+    """Draw a line for each method, in two panels."""
     names = [BY_REQUEST, *tested.methods, EXACT]
     panels = figure.subplots(1, 2, sharey=True)
     measures = (("wait", tested.wait_gain), ("bounded slowdown", tested.slowdown_gain))
@@ -183,7 +183,7 @@ def _change_axis(axes: Axes, gained: Sequence[GainInterval]) -> None:
 
 
 def _style(name: str) -> dict[str, Any]:
-    """Colour and line style of estimates; today's line is dashed, for readers without colours."""
+    """Return colour and line style of estimates; today's line is dashed."""
     return {"color": _colour(name), "linestyle": "--" if name == REQUESTED else "-"}
 
 
@@ -208,7 +208,7 @@ def _believed(figure: Figure, tested: Backtest) -> None:
 
 
 def _longer(axes: Axes, quantiles: Values, label: str, **style: Any) -> None:
-    """The share of jobs above each time; waits below a minute lie left of the picture."""
+    """Draw the share of jobs above each time; waits below a minute lie left of the picture."""
     axes.plot(np.maximum(quantiles, 1.0), 1 - QUANTILES, label=label, **style)
 
 

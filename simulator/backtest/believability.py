@@ -1,4 +1,4 @@
-"""Compares the simulated waits with the waits in the log: is the simulation a good model?"""
+"""Compares simulated waits with those in the log: the quality of the simulation as a model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from simulator.backtest.site import BacktestSite
 from terminal.words import duration
 
 SLACK = 300.0
-"""Seconds; waits that differ by less are the same to everybody."""
+"""Tolerance in seconds within which waits count as equal."""
 
 GOOD, ROUGH = 1.5, 2.0
 """Factors by which means and 90th percentiles may miss for a good and for a rough model.
@@ -32,7 +32,7 @@ class Quality(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Believability:
-    """The waits in the log and those of the simulated today, of the same jobs; seconds.
+    """Waits of the same jobs in the log and simulated by today's requests; seconds.
 
     Attributes:
         logged_share: share of the jobs whose wait is in the log.
@@ -56,7 +56,7 @@ class Believability:
 
     @property
     def quality(self) -> Quality:
-        """In words, by the worse of mean and 90th percentile."""
+        """Quality by the worse of mean and 90th percentile."""
         if self.logged_share < 0.5:
             return Quality.UNKNOWN
         factor = max(
@@ -81,7 +81,7 @@ class Believability:
         return sum(near), len(near)
 
     def headline(self) -> str:
-        """Short sentence on the waits of today, simulated and in the log."""
+        """Return a short sentence on the waits of today, simulated and in the log."""
         if self.quality is Quality.UNKNOWN:
             return "The log does not say how long jobs waited, so the model cannot be checked."
         near, months = self.near_months
@@ -97,7 +97,7 @@ class Believability:
         )
 
     def sentence(self) -> str:
-        """Sentence on the quality, with the figures."""
+        """Return a sentence on the quality, with the figures."""
         quality = self.quality
         if quality is Quality.UNKNOWN:
             return (
@@ -112,7 +112,7 @@ class Believability:
         return f"{opening}. {self.comparison()}"
 
     def comparison(self) -> str:
-        """The waits of both, and what usually makes the difference."""
+        """Return the waits of both, and the usual reason of a difference."""
         return (
             f"In the log jobs waited {duration(self.logged_mean)} on average and 9 of 10 at most "
             f"{duration(_p90(self.logged))}; simulated by today's requests they wait "
@@ -121,7 +121,7 @@ class Believability:
         )
 
     def _why(self) -> str:
-        """Usual reason of a difference; empty for a good model."""
+        """Return the usual reason of a difference; empty for a good model."""
         if self.quality is Quality.GOOD:
             return ""
         if self.logged_mean > self.simulated_mean:
@@ -137,7 +137,7 @@ class Believability:
 
 
 def compare(site: BacktestSite, today: Play) -> Believability:
-    """Compare the log's waits with those of the simulated today, for the same jobs."""
+    """Compare waits in the log with simulated ones of the same jobs, by today's requests."""
     workloads = [workload for workload in site.workloads() if len(workload)]
     waits = np.concatenate([workload.trace.wait for workload in workloads])
     is_logged = waits >= 0
@@ -163,5 +163,5 @@ def _p90(quantiles: Values) -> float:
 
 
 def _factor(one: float, other: float) -> float:
-    """Factor between two durations, beyond ``SLACK``; at least 1."""
+    """Return the factor between two durations, beyond ``SLACK``; at least 1."""
     return exp(abs(log((one + SLACK) / (other + SLACK))))

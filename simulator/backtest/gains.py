@@ -16,10 +16,10 @@ from simulator.backtest.site import WEEKS
 from simulator.traces.trace import Integers
 
 MATERIAL = 0.03
-"""A smaller change of a mean matters to nobody, whether or not it is more than chance."""
+"""Smallest relative change of a mean that matters."""
 
 FEWEST_WEEKS = 8
-"""Fewest weeks of load from which a gain is told from the luck of a month."""
+"""Fewest weeks of load for a verdict: fewer do not separate a gain from chance."""
 
 FEWEST_JOBS_OF_WEEK = 10
 """Fewest jobs that are submitted in a week of load."""
@@ -55,7 +55,7 @@ class GainInterval:
 
     @property
     def matters(self) -> bool:
-        """Whether the mean is large enough to matter to somebody."""
+        """Whether the mean is large enough to matter."""
         return abs(self.mean) >= MATERIAL
 
     @property
@@ -134,7 +134,7 @@ def _sums(plays: Sequence[Play], measure: Measure) -> Values:
 
 
 def _samples(repetitions: int, weeks: int) -> tuple[Integers, Integers]:
-    """Draw a repetition and as many weeks as there are, in blocks, for each sample."""
+    """Draw a repetition for each sample, and its weeks in blocks."""
     random = np.random.default_rng(0)
     block = min(WEEKS_OF_BLOCK, weeks)
     begins = random.integers(0, weeks, (SAMPLES, -(-weeks // block)))

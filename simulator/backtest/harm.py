@@ -1,4 +1,4 @@
-"""Harm: the longest wait, and the users, sizes, lengths and queues that wait longer."""
+"""Harm by predictions: the longest wait, and users, sizes, lengths and queues that wait longer."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,16 +10,16 @@ from simulator.backtest.winners import GroupChange, GroupChanges
 from terminal.words import duration, listed, share
 
 LONGEST_WAIT_FACTOR = 1.25
-"""The longest wait may grow by this factor."""
+"""Bound of the growth of the longest wait."""
 
 LONGER = 1.1
 """A group waits longer if its mean wait grows by more than this factor in every repetition."""
 
 LONGER_SECONDS = 60.0
-"""A change of the mean wait by less is no harm."""
+"""Growth of a mean wait up to which there is no harm."""
 
 MOST_USERS = 0.2
-"""The share of the users that may wait longer."""
+"""Bound of the share of users that wait longer."""
 
 FEWEST_JOBS_SHARE = 0.01
 """A class of jobs with a smaller share of all jobs does not decide a verdict."""
@@ -28,11 +28,11 @@ CLASSES = ("job sizes", "requests", "queues")
 
 
 class Harm(NamedTuple):
-    """The jobs that pay for the others; times are seconds.
+    """Jobs that wait longer with predictions; times are seconds.
 
     Attributes:
         longest_today: mean over the repetitions of the longest wait today.
-        longest_predicted: the same with predictions.
+        longest_predicted: mean over the repetitions of the longest wait with predictions.
         longer_share: share of the groups that wait longer, by kind of group.
         classes: classes of jobs, with at least ``FEWEST_JOBS_SHARE`` of all, that wait longer.
     """
@@ -64,7 +64,7 @@ class Harm(NamedTuple):
         return found
 
     def sentence(self) -> str:
-        """Return what grows and what does not."""
+        """Return a sentence on the longest wait, and on the shares that wait longer."""
         parts = [
             f"{share(part)} of the {kind if kind != 'requests' else 'lengths'}"
             for kind, part in self.longer_share.items()
@@ -80,7 +80,7 @@ class Harm(NamedTuple):
 def harm_of(
     today: Sequence[Play], predicted: Sequence[Play], changes: Sequence[GroupChanges]
 ) -> Harm:
-    """Return the harm of what would be in force."""
+    """Return the harm by the method in force."""
     longest = [float(np.mean([play.longest_wait for play in each])) for each in (today, predicted)]
     fewest = FEWEST_JOBS_SHARE * today[0].jobs
     classes = [

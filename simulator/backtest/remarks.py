@@ -1,4 +1,4 @@
-"""Sentences beside the verdict: harm, a year, what not to hope for, the start, the way back."""
+"""Sentences beside the verdict: harm, a year, the bound of exact runtimes, start, way back."""
 
 from collections.abc import Iterator
 

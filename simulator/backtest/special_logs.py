@@ -1,4 +1,4 @@
-"""Logs about which there is something else to say than what predictions would gain."""
+"""Findings on unusual logs, which decide or limit a verdict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from terminal.words import counted, duration, share
 BacktestVerdict = Literal["turn-on", "observe", "not-worth-it", "indication", "too-little-data"]
 
 FEWEST_JOBS = 300
-"""Fewer jobs say nothing about a schedule."""
+"""Fewest jobs for a verdict."""
 
 NO_QUEUE_SHARE = 0.01
 """If fewer jobs than this share wait longer than a minute, there is no queue."""
@@ -29,11 +29,11 @@ RIGHT_USAGE, RIGHT_SHARE = 0.95, 0.95
 
 @dataclass(frozen=True, slots=True)
 class SpecialLog:
-    """A true sentence about an unusual log.
+    """Finding on an unusual log.
 
     Attributes:
-        sentence: what is unusual, and what follows.
-        verdict: the verdict, where this alone decides; None where it only limits or explains.
+        sentence: the unusual property, and its consequence.
+        verdict: verdict of the finding alone; None if it only limits or explains.
     """
 
     sentence: str
@@ -53,7 +53,7 @@ def unusual(site: BacktestSite, today: Sequence[Play], believed: Believability) 
 
 
 def few_jobs(jobs: int) -> SpecialLog | None:
-    """Less than some hundred jobs."""
+    """Return the finding that the log has too few jobs."""
     if jobs >= FEWEST_JOBS:
         return None
     return SpecialLog(
@@ -64,7 +64,7 @@ def few_jobs(jobs: int) -> SpecialLog | None:
 
 
 def no_queue(today: Sequence[Play], believed: Believability) -> SpecialLog | None:
-    """Nobody waits."""
+    """Return the finding that jobs hardly wait, in the simulation or at all."""
     mean = float(np.mean([play.wait for play in today]))
     waiting = float(np.mean([play.waiting for play in today]))
     if mean >= NO_QUEUE_WAIT and waiting >= NO_QUEUE_SHARE:
@@ -84,7 +84,7 @@ def no_queue(today: Sequence[Play], believed: Believability) -> SpecialLog | Non
 
 
 def right_requests(workloads: Sequence[Workload]) -> SpecialLog | None:
-    """Requests are never wrong."""
+    """Return the finding that nearly all requests equal the runtimes."""
     usage = np.concatenate([each.runtime / each.request for each in workloads])
     right = float(np.mean(usage >= RIGHT_USAGE))
     if right < RIGHT_SHARE:
@@ -97,7 +97,7 @@ def right_requests(workloads: Sequence[Workload]) -> SpecialLog | None:
 
 
 def one_user(site: BacktestSite) -> SpecialLog | None:
-    """A log of one user, or without users."""
+    """Return the finding that the log has one user, or names no users."""
     users = np.unique(site.trace.user)
     if len(users) > 1:
         return None

@@ -1,7 +1,7 @@
 """The verdict: turn on, observe only, not worth it here, indication only, or too little data.
 
-The verdict is about the method and the profile that would be in force, never about what won in
-hindsight. The believability of the simulation and the harm to single jobs are parts of the rule.
+The verdict is about the method and the profile that would be in force, never about the best method
+in hindsight. The quality of the simulation and the harm to single jobs are parts of the rule.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,8 +37,8 @@ class Judged(NamedTuple):
 
     Attributes:
         verdict: one of ``HEADLINES``.
-        sentence: why, in one sentence.
-        details: the figures behind it, and what limits them.
+        sentence: the reason.
+        details: the figures behind the reason, and their limits.
     """
 
     verdict: BacktestVerdict
@@ -59,12 +59,12 @@ class Backtest:
         site: the site.
         plays: the plays of each source of estimates.
         in_force: the method that would be in force, as it is called in ``plays``.
-        profile: what would be handed over, and where it would act.
+        profile: where predictions act.
         scheduler: the site's scheduler, as it was named.
         believed: how good a model of the machine this is.
-        special: what is unusual about the log.
-        changes: who gains and who loses.
-        harm: the jobs that would pay.
+        special: findings on an unusual log.
+        changes: changes of the waits of users and other groups.
+        harm: jobs that would wait longer.
         counts: number of jobs that each rule changed or left out.
     """
 
@@ -92,7 +92,7 @@ class Backtest:
 
     @property
     def methods(self) -> Sequence[str]:
-        """The methods, what would be in force first."""
+        """The methods, the one in force first."""
         known = {REQUESTED, BY_REQUEST, EXACT, self.in_force}
         others = [name for name in self.plays if name not in known]
         return [self.in_force, *others]
@@ -153,7 +153,7 @@ def _idle(play: Play) -> float:
 def backtest_of(
     site: BacktestSite, plays: Plays, in_force: str, *, profile: str, scheduler: str
 ) -> Backtest:
-    """Put together what the plays of a site show."""
+    """Compare the plays of a site."""
     today = plays[REQUESTED]
     believed = compare(site, today[0])
     changes = list(changes_of(site.groupings, today, plays[in_force]))
@@ -172,7 +172,7 @@ def backtest_of(
 
 
 def judge(tested: Backtest) -> Judged:
-    """The verdict on what would be in force."""
+    """Return the verdict on the method in force."""
     decided = next((each for each in tested.special if each.verdict), None)
     if decided is not None and decided.verdict is not None:
         return Judged(decided.verdict, decided.sentence)
@@ -203,7 +203,7 @@ def doubt_of(tested: Backtest) -> str:
 
 
 def _of_columns(tested: Backtest) -> Judged:
-    """The verdict by today, the order by requests, and predictions."""
+    """Return the verdict by today, the order by requests, and predictions."""
     name = tested.in_force
     verdict, sentence = _of_gains(
         name, tested.wait_gain(name), tested.slowdown_gain(name), tested.repetitions
@@ -220,7 +220,7 @@ def _of_columns(tested: Backtest) -> Judged:
 
 
 def _limited(tested: Backtest, judged: Judged) -> Judged:
-    """The verdict within the bounds on harm, and with what is unusual about the log."""
+    """Return the verdict within the bounds on harm, and with findings on an unusual log."""
     reasons = tested.harm.reasons
     if reasons and judged.verdict in {"turn-on", "observe"}:
         sentence = f"{judged.sentence} But {listed(reasons)}."
@@ -236,7 +236,7 @@ def _limited(tested: Backtest, judged: Judged) -> Judged:
 def _of_gains(
     name: str, wait: GainInterval, slowdown: GainInterval, repetitions: int
 ) -> tuple[BacktestVerdict, str]:
-    """The verdict by the gains alone, and the reason."""
+    """Return the verdict by the gains alone, and the reason."""
     if repetitions < FEWEST_REPETITIONS:
         return "observe", f"One play or two cannot tell a gain by {name} from chance: see --shake."
     gained, lost = wait.is_gain or slowdown.is_gain, wait.is_loss or slowdown.is_loss
@@ -270,7 +270,7 @@ def _lost(name: str, wait: GainInterval, slowdown: GainInterval) -> str:
 
 
 def _decided(wait: GainInterval, slowdown: GainInterval, *, by_wait: bool) -> tuple[str, str]:
-    """Name of the deciding measure, and a phrase on the other, which neither gains nor loses."""
+    """Return the name of the deciding measure, and a phrase on the undecided one."""
     which, other, rest = (
         ("waits", "slowdowns", slowdown) if by_wait else ("slowdowns", "waits", wait)
     )
@@ -279,7 +279,7 @@ def _decided(wait: GainInterval, slowdown: GainInterval, *, by_wait: bool) -> tu
 
 
 def _figures(tested: Backtest) -> str:
-    """The gains, and the months in which there are some."""
+    """Return the gains, and the number of months with shorter waits."""
     wait, slowdown = tested.wait_gain(tested.in_force), tested.slowdown_gain(tested.in_force)
     before, after = gains.mean_wait(tested.today), gains.mean_wait(tested.predicted)
     now, then = told_apart(before, after)
@@ -293,7 +293,7 @@ def _figures(tested: Backtest) -> str:
 
 
 def _beside_requests(tested: Backtest) -> str:
-    """The order by requests against today, and predictions against that."""
+    """Return the order by requests against today, and predictions against that order."""
     ordered = tested.wait_gain(BY_REQUEST)
     beyond = tested.wait_gain(tested.in_force, BY_REQUEST)
     slowdown = tested.slowdown_gain(tested.in_force, BY_REQUEST)
@@ -306,7 +306,7 @@ def _beside_requests(tested: Backtest) -> str:
 
 
 def _between(gained: GainInterval) -> str:
-    """The interval, the lower gain first."""
+    """Return the interval, the lower gain first."""
     low, high = change(-gained.high), change(-gained.low)
     return low if low == high else f"{low} to {high}"
 
@@ -318,7 +318,7 @@ def _smaller_or_larger(gained: float) -> str:
 
 
 def outran_request(tested: Backtest) -> float:
-    """Share of the jobs that ran longer in the log than their user had asked."""
+    """Return the share of the jobs that ran longer in the log than requested."""
     beyond = sum(
         number for rule, number in tested.counts.items() if rule.startswith("beyond-request")
     )
@@ -326,12 +326,12 @@ def outran_request(tested: Backtest) -> float:
 
 
 def users_of(tested: Backtest) -> int:
-    """Number of users that the log names."""
+    """Return the number of users that the log names."""
     return int(np.count_nonzero(np.unique(tested.site.trace.user) >= 0))
 
 
 def dates(tested: Backtest) -> tuple[float | None, float | None]:
-    """Unix seconds of the first submission and of the last end in the log; None without dates."""
+    """Return Unix seconds of the first submission and the last end; None without dates."""
     trace = tested.site.trace
     if not trace.unix_start:
         return None, None
@@ -339,6 +339,6 @@ def dates(tested: Backtest) -> tuple[float | None, float | None]:
 
 
 def period(tested: Backtest) -> str:
-    """The dates of the log, such as ``28 Jul 2002 to 1 May 2003`` or ``dates unknown``."""
+    """Return the dates of the log, such as ``28 Jul 2002 to 1 May 2003`` or ``dates unknown``."""
     days = [f"{datetime.fromtimestamp(each, UTC):%-d %b %Y}" for each in dates(tested) if each]
     return " to ".join(dict.fromkeys(days)) or "dates unknown"

@@ -10,7 +10,7 @@ from simulator.backtest.plays import Play
 from simulator.backtest.site import WEEKS, Grouping
 
 FEWEST_JOBS = 10
-"""Groups with fewer jobs are left out: their average would mean nothing."""
+"""Fewest jobs of a group that is compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +65,14 @@ class GroupChanges:
         return sum(change.is_worse for change in self.changes)
 
     def largest(self, count: int) -> Sequence[GroupChange]:
-        """The changes of most hours, ``count`` gains and ``count`` losses at most, gains first."""
+        """Return the ``count`` largest gains in hours, then as many of the largest losses."""
         ordered = sorted(self.changes, key=lambda change: -change.hours)
         gains = [change for change in ordered if change.hours > 0][:count]
         losses = [change for change in ordered if change.hours < 0][-count:]
         return [*gains, *losses]
 
     def sentence(self) -> str:
-        """Sentence with the numbers of groups that gain and lose."""
+        """Return a sentence with the numbers of groups that gain and lose."""
         alike = len(self.changes) - self.better - self.worse
         return (
             f"Of {len(self.changes):,} {self.kind} with at least {FEWEST_JOBS} jobs, "
@@ -84,7 +84,7 @@ class GroupChanges:
 def changes_of(
     groupings: Sequence[Grouping], today: Sequence[Play], plays: Sequence[Play]
 ) -> Iterator[GroupChanges]:
-    """The changes of each kind of group that has more than one group with enough jobs."""
+    """Yield the changes of each kind that has more than one group with enough jobs."""
     for grouping in groupings:
         if grouping.kind == WEEKS:
             continue
