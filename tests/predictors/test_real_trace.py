@@ -5,7 +5,6 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from coverage_pauses import uncovered
 from msgspec.structs import replace
 
 from predictors.jobs import Completion
@@ -35,7 +34,6 @@ def jobs() -> list[Completion]:
     return sorted(found, key=lambda job: job.submission.submit_time)
 
 
-@uncovered()
 def replayed(jobs, method, **parameters) -> list[float]:
     """What the predictor says of every job at its submission."""
     predictor = create(method, **parameters)
@@ -49,7 +47,6 @@ def replayed(jobs, method, **parameters) -> list[float]:
     return answers
 
 
-@uncovered()
 def scanned(jobs, similar, estimate) -> list[float]:
     """``estimate(job, history)`` of every job, with history all similar jobs that had ended."""
     groups: dict[tuple, list[tuple[float, int, Completion]]] = {}

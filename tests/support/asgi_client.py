@@ -2,12 +2,10 @@
 
 import asyncio
 import threading
-from contextlib import nullcontext
 from unittest.mock import patch
 
 import httpx
 import shared_adapters
-from coverage_pauses import uncovered
 from pages_here import PagesHere
 from patience import eventually
 
@@ -20,21 +18,6 @@ NOW = 1_700_000_000.0
 
 METHOD = "max-usage"
 """The method that answers: one that can be worked out by hand."""
-
-
-COVERED = set()
-"""Names of settings with which applications have been made."""
-
-
-def once_covered(names):
-    """Where coverage looks at the making of an application, unless one like it was made before.
-
-    Half of what a short test takes would be looking there.
-    """
-    if names in COVERED:
-        return uncovered()
-    COVERED.add(names)
-    return nullcontext()
 
 
 class InProcess:
@@ -51,7 +34,7 @@ class InProcess:
         options.setdefault("method", METHOD)
         # Jobs of tests ended in 2023: housekeeping would drop their scores, sooner or later.
         options.setdefault("score_retention_days", 40_000.0)
-        with patch.object(app, "PageProcess", PagesHere), once_covered(frozenset(options)):
+        with patch.object(app, "PageProcess", PagesHere):
             self.app = app.create_app(Settings(database_url=url, **options))
         self.worker = self.app.state.worker
         self.token = None

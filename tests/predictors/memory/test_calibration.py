@@ -5,7 +5,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from coverage_pauses import uncovered
 from distributions import Distribution
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,7 +50,6 @@ METHODS = {
 every_method = pytest.mark.parametrize("name", METHODS)
 
 
-@uncovered()
 def told(runs: list[Completion], name: str = "least-cost") -> UncertainPredictor:
     return taught(create(name, **METHODS[name]), runs)
 
@@ -67,7 +65,6 @@ def asked(method: UncertainPredictor, submission: Submission) -> tuple:
     )
 
 
-@uncovered()
 def held(
     method: UncertainPredictor, runs: list[Completion], question: Question
 ) -> tuple[float, float]:
@@ -158,11 +155,10 @@ def test_the_remembered_part_of_a_long_log_answers_as_all_of_it_does(name):
     whole = told([], name)
     kept = whole.memory.latest_jobs
     runs = log((2 * kept if name == "least-cost" else kept) + 500)
-    with uncovered():
-        for place, run in enumerate(runs):
-            whole.observe(run)
-            if place % 1000 == 0:
-                whole.ask(replace(run.submission, submit_time=run.end_time), Question())
+    for place, run in enumerate(runs):
+        whole.observe(run)
+        if place % 1000 == 0:
+            whole.ask(replace(run.submission, submit_time=run.end_time), Question())
     newest = sorted(range(len(runs)), key=lambda place: (runs[place].end_time, place))[-kept:]
     part = told([runs[place] for place in sorted(newest)], name)
     for run in runs[-20:]:

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import reference_distributions as reference
-from coverage_pauses import uncovered
 
 from predictors.methods.attention import Attention
 from predictors.methods.attention_network import shipped
@@ -72,7 +71,6 @@ def check_answer(answer, values, weights, q, price):
 
 
 @pytest.mark.parametrize("log", LOGS, ids=name_of)
-@uncovered()
 def test_attention_is_what_its_formulas_say(log):
     method, compared = Attention(), 0
     for submission, ended in submissions(log, method):
@@ -92,7 +90,6 @@ def test_attention_is_what_its_formulas_say(log):
 
 
 @pytest.mark.parametrize("log", LOGS, ids=name_of)
-@uncovered()
 def test_least_cost_is_what_its_formulas_say(log):
     method, compared = LeastCost(), 0
     for submission, ended in submissions(log, method):

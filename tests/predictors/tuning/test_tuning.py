@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from coverage_pauses import uncovered
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,7 +69,6 @@ def history(jobs, *, seed=1, missing=(), runtime=up_to_the_request):
     return sorted(made, key=lambda completion: completion.end_time)
 
 
-@uncovered()
 def replayed(completions, trials, parameters):
     """What the real predictor answers, told of every completion at its end."""
     knn = Knn().retuned(parameters)

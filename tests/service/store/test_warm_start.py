@@ -5,7 +5,6 @@ from functools import cache
 from math import inf
 
 import pytest
-from coverage_pauses import uncovered
 from runs import a_run, reported
 
 from predictors.base import Memory
@@ -154,9 +153,8 @@ def long_store(request, tmp_path_factory):
         url = request.getfixturevalue("postgres").create_database()
     opened = open_store(url)
     opened.upgrade()
-    with uncovered():
-        for _ in opened.store_reports(reported(*a_long_log())):
-            pass
+    for _ in opened.store_reports(reported(*a_long_log())):
+        pass
     yield opened
     opened.close()
 
@@ -174,8 +172,7 @@ def all_learned():
     @cache
     def learned(method: str) -> LiveState:
         state = a_state(method)
-        with uncovered():
-            state.apply(a_long_log())
+        state.apply(a_long_log())
         return state
 
     return learned
@@ -186,9 +183,8 @@ def test_a_service_knows_after_a_warm_start_what_it_knew(long_store, all_learned
     log, whole, warm = a_long_log(), all_learned(method), a_state(method)
     reader, parts = long_store.past_runs.warm_start(warm.memories, NOW)
     reader.close()
-    with uncovered():
-        recent, windows = map(list, parts)
-        warm.remember(recent, windows)
+    recent, windows = map(list, parts)
+    warm.remember(recent, windows)
     assert len(recent) < len(log)
     assert len(windows) < len(log)
     assert warm.clusters == whole.clusters == ["north", "south"]

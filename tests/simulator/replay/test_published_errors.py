@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from coverage_pauses import uncovered
 
 from predictors.registry import create
 from simulator.replay.trace_replay import InProcess, replay
@@ -34,9 +33,8 @@ def test_a_whole_log_has_the_errors_of_an_independent_causal_computation(name):
     if not path.exists():
         pytest.skip(f"needs the real trace {path}")
     players = InProcess({method: create(method) for method in METHODS})
-    with uncovered():
-        trace, _ = clean(read_swf(path), REPLAY_RULES)
-        summaries = summarise(replay(list(completions(trace)), players))
+    trace, _ = clean(read_swf(path), REPLAY_RULES)
+    summaries = summarise(replay(list(completions(trace)), players))
     jobs, *expected = EXPECTED[name]
     assert [summary.measures.jobs for summary in summaries] == [jobs] * 3
     for summary, (error, underestimated) in zip(summaries, expected, strict=True):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from coverage_pauses import uncovered
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -284,10 +283,9 @@ def test_schedules_of_real_logs_pass_their_checks(name, rules, estimates, writte
     path = TRACES / f"{name}.swf.gz"
     if not path.exists():
         pytest.skip(f"the real traces are not in {TRACES}")
-    with uncovered():
-        workload = prepare(beginning(path))
-        schedule = simulate(workload, Semantics(**rules), Estimates.named(estimates))
-        assert violated(written(schedule)) == []
+    workload = prepare(beginning(path))
+    schedule = simulate(workload, Semantics(**rules), Estimates.named(estimates))
+    assert violated(written(schedule)) == []
 
 
 @cache

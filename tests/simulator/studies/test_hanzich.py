@@ -4,7 +4,6 @@ from itertools import pairwise
 from statistics import fmean
 
 import pytest
-from coverage_pauses import uncovered
 
 from simulator.studies.hanzich.hanzich_findings import (
     FINDINGS,
@@ -25,8 +24,7 @@ pytestmark = pytest.mark.lengthy(20)
 
 @pytest.fixture(scope="module")
 def played():
-    with uncovered():
-        played = [(part, play(part)) for part in parts([], None, seeds=2)]
+    played = [(part, play(part)) for part in parts([], None, seeds=2)]
     assert sum(len(found) for _, found in played) == 30
     return played
 
@@ -152,9 +150,8 @@ def test_quantiles_are_those_of_the_tables_of_students_t(freedom, quantile):
 def test_the_papers_main_finding_has_its_sign():
     """FCFS deviates less than backfilling, since nodes take only what they can bear."""
     seeds = range(12)
-    with uncovered():
-        worse = score(Conditions("normal-backfilling", 0.25), seeds)
-        better = score(Conditions("normal", 0.25), seeds)
+    worse = score(Conditions("normal-backfilling", 0.25), seeds)
+    better = score(Conditions("normal", 0.25), seeds)
     differences = [
         one["cpu-cpu"].at_arrival - other["cpu-cpu"].at_arrival
         for one, other in zip(worse, better, strict=True)
