@@ -20,7 +20,7 @@ LARGE := llvmlite|numba|numpy|psycopg-binary|scikit-learn|scipy
 these = awk -v large='^($(LARGE))==' '/^[a-z]/ {wanted = $(1)($$0 ~ large)} wanted' requirements/runtime.txt
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
-.PHONY: demo test test-long tests mutants papers format lint types imports check docs lock \
+.PHONY: demo test test-long test-research tests coverage mutants papers format lint types imports check docs lock \
 	slurm slurm-accounts slurm-root slurm-play twin-likeness pbs-play openpbs chromium screenshots \
 	release clean
 
@@ -64,9 +64,19 @@ test-long: .venv/ready
 MUTANTS ?= 120
 mutants: .venv/ready
 	$(BIN)/walltimed warm-up
-	$(BIN)/python tests/mutants/run.py --count $(MUTANTS)
+	$(BIN)/python research/mutants/run.py --count $(MUTANTS)
 
 tests: .venv/ready
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(LONG)
+
+# Tests of research and benchmarks, of which nothing is installed.
+test-research: .venv/ready
+	$(BIN)/walltimed warm-up
+	$(BIN)/pytest -n 2 --dist loadfile research/tests benchmarks/tests
+
+# The lines and branches that tests run: half as much again to twice the time of the tests.
+coverage: .venv/ready
+	$(BIN)/walltimed warm-up
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(LONG)
 
 PACKAGES := predictors terminal simulator service migrations

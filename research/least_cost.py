@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tradeoff import Curve, Point, curve_of, point_of
 
 from predictors.jobs import Completion
+from predictors.measures import Seconds, mean_absolute_error, underestimation_rate
 from predictors.methods.knn import Knn
 from predictors.methods.last_two import LastTwo
 from predictors.methods.least_cost import LeastCost
@@ -38,6 +38,55 @@ EVERY = 2_000
 
 DEFAULT = 1.0
 """The price that is shown by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One setting of a method.
+
+    Attributes:
+        setting: the parameter and its value, such as ``beta=0.1``.
+        underestimation_rate: share of the jobs that ran longer than predicted.
+        error: mean absolute error in seconds.
+    """
+
+    setting: str
+    underestimation_rate: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A method at several settings, in the order of their underestimation rates."""
+
+    name: str
+    points: Sequence[Point]
+
+    def error_at(self, share: float) -> float:
+        """Mean absolute error in seconds where ``share`` of the jobs is underestimated.
+
+        The error is interpolated between two points. If every point underestimates less than
+        ``share``, the answer is the error of the last point. If every point underestimates more,
+        the answer is NaN.
+        """
+        shares = [point.underestimation_rate for point in self.points]
+        if share < shares[0]:
+            return float("nan")
+        return float(np.interp(share, shares, [point.error for point in self.points]))
+
+
+def point_of(setting: str, predicted: Seconds, actual: Seconds) -> Point:
+    """Compute rate and error of one setting's predictions."""
+    return Point(
+        setting,
+        underestimation_rate=underestimation_rate(predicted, actual),
+        error=mean_absolute_error(predicted, actual),
+    )
+
+
+def curve_of(name: str, points: Sequence[Point]) -> Curve:
+    """Return the curve through points in any order."""
+    return Curve(name, sorted(points, key=lambda point: (point.underestimation_rate, point.error)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +221,8 @@ EXPERIMENT = Experiment(
     """Compare least-cost with the methods of the papers at equal underestimation rates.
 
     The price of an underestimate moves least-cost along its trade-off. Percentiles are those
-    of the user's usages within 30 days, without a lower bound. knn is not tuned here
-    (research/tuning.py tunes it). All jobs count, also those of new users.
+    of the user's usages within 30 days, without a lower bound. knn is not tuned. All jobs
+    count, also those of new users.
 
     For example:
 

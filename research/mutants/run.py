@@ -1,4 +1,4 @@
-"""How many small mistakes the tests notice: `make mutants`.
+"""Counts the small mistakes in the code that the tests notice: `make mutants`.
 
 Draws mutants of the areas where a mistake costs a user (areas.py), equally many of each, and puts
 one after another into a copy of the working tree; compiled code is compiled anew with its mistake.
@@ -39,7 +39,7 @@ FATES = ("killed", "hung", "survived", "equivalent", "unproven")
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a mutant: one of FATES, and by which test."""
+    """Fate of a mutant: one of FATES, and the test that noticed it."""
 
     area: Area
     mutant: Mutant
@@ -86,7 +86,7 @@ class Copy:
         return Result(area, mutant, "survived")
 
     def tests(self, arguments: list[str]) -> tuple[int | None, str]:
-        """pytest's exit code, None if it hung, and what it printed."""
+        """Return the exit code of pytest, None if it hung, and what it printed."""
         command = [
             sys.executable,
             "-m",
@@ -119,6 +119,7 @@ class Copy:
 
 
 def main() -> None:
+    """Try the drawn mutants, and print a table of their fates."""
     asked = _arguments()
     deadline = time.monotonic() + asked.minutes * 60
     areas = [area for area in AREAS if asked.area in {None, area.name}]
@@ -127,7 +128,7 @@ def main() -> None:
         for area in areas
         for mutant in chosen(ROOT, files(ROOT, area), asked.count // len(areas), asked.seed)
     ]
-    random.Random(asked.seed).shuffle(drawn)
+    random.Random(asked.seed).shuffle(drawn)  # noqa: S311 - a draw
     with tempfile.TemporaryDirectory(prefix="walltimed-mutants-") as folder:
         if (ROOT.parent / "shared").exists():  # real logs and payloads, which some tests read
             Path(folder, "shared").symlink_to((ROOT.parent / "shared").resolve())

@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from workloads import synthetic
 
 RESEARCH = Path(__file__).parents[2] / "research"
-STUDIES = ("boosted.py", "ladder.py", "least_cost.py", "likeness.py")
+STUDIES = ("ladder.py", "least_cost.py")
 
 
 @pytest.mark.parametrize("script", STUDIES)
@@ -20,17 +21,13 @@ def test_a_script_says_what_it_asks_and_takes(script):
 
 def test_every_script_is_in_the_list():
     listed = (RESEARCH / "README.md").read_text("utf-8")
-    scripts = {path.name for path in RESEARCH.glob("*.py")} - {
-        "attention_examples.py",
-        "tradeoff.py",
-    }
+    scripts = {path.name for path in RESEARCH.glob("*.py")} - {"attention_examples.py"}
     assert {name for name in scripts if f"| `{name}` |" in listed} == scripts
 
 
 def test_least_cost_is_compared_on_a_log(tmp_path):
     log = tmp_path / "a.swf"
-    made = [sys.executable, "-m", "service.cli", "synth", "--jobs", "300", "-o", log]
-    subprocess.run(made, capture_output=True, check=True)
+    synthetic(log, jobs=300, seed=1)
     words = [sys.executable, RESEARCH / "least_cost.py", log, "--processes", "1"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "max-usage" in done.stdout

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
@@ -76,21 +77,24 @@ SINGLE = {"clock", "rules", "scratch"}
 class DeleteStatement(Operator):
     """Cosmic Ray deletes no statement: puts `pass` in the place of an assignment or a call."""
 
-    def mutation_positions(self, node):
+    def mutation_positions(self, node: Any) -> Iterator[tuple[Any, Any]]:
+        """Yield the position of a statement that does something."""
         if node.type == "simple_stmt" and _does_something(node.children[0]):
             yield (node.start_pos, node.end_pos)
 
-    def mutate(self, node, index):  # noqa: ARG002 - the base class names it
+    def mutate(self, node: Any, index: int) -> Any:  # noqa: ARG002 - the base class names it
+        """Put `pass` in the place of the statement."""
         statement = node.children[0]
         node.children[0] = Keyword("pass", statement.start_pos, statement.get_first_leaf().prefix)
         return node
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> tuple[Example, ...]:
+        """Return an example for Cosmic Ray's own documentation."""
         return (Example("a = 1\n", "pass\n"),)
 
 
-def _does_something(statement) -> bool:
+def _does_something(statement: Any) -> bool:
     """Whether a statement is a call or an assignment, and no bare annotation of a field."""
     if statement.type == "expr_stmt":
         return statement.children[-1].type != "annassign" or "=" in statement.get_code()
@@ -118,7 +122,7 @@ def chosen(root: Path, paths: list[str], count: int, seed: int) -> list[Mutant]:
         for path in sorted(paths)
         for line in _mutable_lines(path, (root / path).read_text("utf-8"))
     ]
-    draw = random.Random(seed)
+    draw = random.Random(seed)  # noqa: S311 - a draw of mutants
     draw.shuffle(lines)
     mutants = []
     for path, line in lines:

@@ -29,7 +29,7 @@ def log(jobs=300, seed=0):
 
 
 def test_examples_see_only_runs_that_had_ended():
-    """Of two jobs submitted together neither knows the other; a third knows both."""
+    """Two jobs submitted together do not know one another; a third knows both."""
     runs = [ended(submit + 600.0, 600.0, job_id=str(submit)) for submit in (0, 0, 700)]
     examples = examples_of(runs, jobs=10, seed=0)
     assert len(examples) == 1
