@@ -156,7 +156,6 @@ class Commands(LazyGroup):
         "simulate": LazyCommand("simulator.cli.simulate:simulate", STUDIES),
         "verify": LazyCommand("simulator.cli.verify:verify", STUDIES, hidden=True),
         "backtest": LazyCommand("simulator.cli.backtest:backtest", STUDIES),
-        "synth": LazyCommand("simulator.cli.synth:synth", STUDIES, hidden=True),
         "experiment": LazyCommand("simulator.cli.experiment:experiment", STUDIES),
     }
 

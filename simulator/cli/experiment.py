@@ -276,8 +276,7 @@ experiment = typer.Typer(
     name="experiment",
     no_args_is_help=True,
     help="Run a study of a paper or one of our own.",
-    epilog="Beside the studies: walltimed synth makes a trace, walltimed verify checks a "
-    "schedule. The options of each: --help.",
+    epilog="Beside the studies: walltimed verify checks a schedule. The options of each: --help.",
 )
 
 for each in EXPERIMENTS:

@@ -1,1 +1,1 @@
-"""Workload logs: reads, cleans, shakes, writes and synthesises them."""
+"""Workload logs: reads, cleans, shakes and writes them."""

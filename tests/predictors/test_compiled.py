@@ -14,6 +14,7 @@ from numba import types
 from predictors.compiled import digest_of, directory_of, plain_type
 
 SUPPORT = Path(__file__).parents[1] / "support"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 PACKAGE = {
     "__init__.py": "",
@@ -185,7 +186,7 @@ def test_policies_and_methods_answer_alike_as_python_and_as_machine_code():
     def said(**switch: str) -> object:
         done = subprocess.run(
             [sys.executable, str(SUPPORT / "plain_python.py")],
-            env=os.environ | {"PYTHONPATH": str(Path.cwd())} | switch,
+            env=os.environ | {"PYTHONPATH": f"{Path.cwd()}:{BENCHMARKS}"} | switch,
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         return json.loads(done.stdout)

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 from reference_scheduler import Job
+from synth import SyntheticLog, synthesise
 
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import prepare
 from simulator.traces.swf import read_swf, write_swf
-from simulator.traces.synth import SyntheticLog, synthesise
 
 
 def log_of(jobs, processors):

@@ -98,7 +98,6 @@ ARGUMENTS = {
     "replay": [LOG, "--in-process", "-m", "requested"],
     "simulate": [LOG],
     "backtest": [LOG, "-m", "max-usage", "--shake", "0"],
-    "synth": ["--jobs", "5", "-o", "other.swf"],
 }
 """Of commands that need nothing but a history and a log."""
 

@@ -30,7 +30,6 @@ def log(tmp_path_factory):
         (("replay", "LOG", "--report", "file"), "file is a file"),
         (("simulate", "LOG", "--output", "no/where.swf"), "directory no"),
         (("simulate", "LOG", "--report", "file/below"), "cannot be written"),
-        (("synth", "-o", "no/where.swf"), "directory no"),
         (("backtest", "LOG", "-o", "no/page.html"), "directory no"),
         (("serve", "--unix-socket", "no/socket"), "no/socket"),
     ],

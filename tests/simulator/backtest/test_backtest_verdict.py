@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from synth import SyntheticLog, synthesise
 from workloads import log_of
 
 from simulator.backtest import plays, verdict
@@ -31,7 +32,6 @@ from simulator.backtest.special_logs import few_jobs, no_queue, one_user, right_
 from simulator.backtest.winners import GroupChange, GroupChanges, changes_of
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.partitions import Partition
-from simulator.traces.synth import SyntheticLog, synthesise
 
 
 def play_of(wait, slowdown=2.0, *, estimates="requested", repetition=0, groups=None):

@@ -1,4 +1,4 @@
-"""``walltimed replay`` and ``walltimed synth``, through the same door as the shell's."""
+"""``walltimed replay``, through the same door as the shell's."""
 
 import csv
 import gzip
@@ -13,7 +13,6 @@ from workloads import synthetic
 from predictors.registry import METHODS
 from simulator.cli.players import private_service
 from simulator.replay.method_spec import usual_methods
-from simulator.traces.swf import read_swf
 from terminal.client import Client
 from terminal.files import read_bytes
 
@@ -180,18 +179,3 @@ def test_a_method_that_the_service_does_not_know_fails_with_its_own_sentence(
     assert code == 1
     assert "422: method" in complaints
     assert "max-usage" in complaints
-
-
-def test_synth_writes_the_trace_that_its_header_names(walltimed, tmp_path):
-    code, _, complaints = walltimed("synth", "--jobs", 50, "--seed", 9, "-o", "made.swf.xz")
-    assert code == 0
-    assert "50 jobs" in complaints
-    made = read_swf(tmp_path / "made.swf.xz")
-    assert made.header["Note"].startswith(
-        "made by: walltimed synth --jobs 50 --seed 9 --processors 128 --users 60"
-    )
-    code, printed, _ = walltimed("synth", "--jobs", 50, "--seed", 9)
-    assert printed.encode() == read_bytes(tmp_path / "made.swf.xz")
-    code, printed, _ = walltimed("synth", "--jobs", 50, "-o", "json.swf", "--json")
-    assert json.loads(printed)["jobs"] == 50
-    assert walltimed("synth", "--json")[0] == 2

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+from synth import SyntheticLog, synthesise
 from workloads import log_of
 
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate, simulate_together
 from simulator.scheduling.workload import prepare
-from simulator.traces.synth import SyntheticLog, synthesise
 
 
 def test_a_method_knows_the_runs_of_the_other_machine_by_their_ends():

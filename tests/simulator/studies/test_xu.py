@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from coverage_pauses import uncovered
+from synth import SyntheticLog, synthesise
 from typer.testing import CliRunner
 from workloads import synthetic
 
@@ -28,7 +28,6 @@ from simulator.studies.xu.published import (
 from simulator.studies.xu.xu_study import log_of
 from simulator.studies.xu_schedules import LogSimulation
 from simulator.traces.completions import completions
-from simulator.traces.synth import SyntheticLog, synthesise
 
 pytestmark = pytest.mark.lengthy(30)
 
@@ -37,7 +36,6 @@ def log(jobs):
     return list(completions(synthesise(SyntheticLog(jobs=jobs, seed=3))))
 
 
-@uncovered()
 def by_hand_as_published(runs, plan):
     """The last round before each submission, by the searches themselves; no round is refused."""
     ended = sorted(runs, key=lambda run: run.end_time)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from synth import SyntheticLog, synthesise
 
 from predictors.jobs import Completion, Status, Submission
 from simulator.traces.completions import completions, submitted_at, trace_of
-from simulator.traces.synth import SyntheticLog, synthesise
 from simulator.traces.trace import SWF_FIELDS
 
 

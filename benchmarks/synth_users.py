@@ -16,10 +16,9 @@ References:
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
+import lublin
 import numpy as np
 from numpy.random import Generator
-
-from simulator.traces.synth import lublin
 
 HOUR = 3600
 

@@ -1,15 +1,20 @@
-"""Makes a trace of users, applications and jobs; equal seeds make equal traces."""
+"""Makes a synthetic trace of users, applications and jobs; equal seeds make equal traces.
+
+.venv/bin/python benchmarks/synth.py --jobs 20000 --load 0.8 -o busy.swf.gz
+"""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+import lublin
 import numpy as np
+import typer
 from numpy.random import PCG64, Generator, SeedSequence
+from synth_users import MAXIMUM, POPULAR, TYPICAL_SPREAD, Population, Session
 
-from simulator.traces.swf import parse_header
-from simulator.traces.synth import lublin
-from simulator.traces.synth.sessions import MAXIMUM, POPULAR, TYPICAL_SPREAD, Population, Session
+from simulator.traces.swf import parse_header, write_swf
 from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Trace
+from terminal.files import STANDARD_STREAM
 
 START = 1704067200
 """Unix seconds of the midnight before the first job: Monday, 1 January 2024, UTC."""
@@ -63,7 +68,8 @@ class SyntheticLog:
         options = f"--processors {self.processors} --users {self.users}"
         interactive = " --interactive" if self.interactive else ""
         load = "" if self.load is None else f" --load {self.load:g}"
-        return f"walltimed synth --jobs {self.jobs} --seed {self.seed} {options}{interactive}{load}"
+        begin = f"python benchmarks/synth.py --jobs {self.jobs} --seed {self.seed}"
+        return f"{begin} {options}{interactive}{load}"
 
     def __post_init__(self) -> None:
         for name in ("jobs", "processors", "users"):
@@ -160,7 +166,7 @@ def _comments(log: SyntheticLog, last_submit: int) -> tuple[str, ...]:
     lines = [
         "Version: 2.2",
         "Computer: none; this trace is SYNTHETIC",
-        "Installation: walltimed synth",
+        "Installation: benchmarks/synth.py of walltimed",
         f"MaxJobs: {log.jobs}",
         f"MaxRecords: {log.jobs}",
         f"UnixStartTime: {START}",
@@ -182,3 +188,50 @@ def _comments(log: SyntheticLog, last_submit: int) -> tuple[str, ...]:
         "Note: waits are unknown; they are for a scheduler to decide",
     ]
     return tuple(f"; {line}" for line in lines)
+
+
+def main(  # noqa: PLR0913 - a command's options are its function's arguments
+    *,
+    jobs: Annotated[int, typer.Option(min=1, max=10_000_000, help="Number of jobs.")] = 5000,
+    seed: Annotated[int, typer.Option(min=0, help="Equal seeds make equal traces.")] = 1,
+    processors: Annotated[int, typer.Option(min=1, max=2**30, help="Size of the machine.")] = 128,
+    users: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of users.")] = 60,
+    interactive: Annotated[
+        bool, typer.Option("--interactive", help="Interactive jobs arrive as well.")
+    ] = False,
+    load: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=2, help="How full the machine is; default: as the model."),
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", help="Compressed if it ends in .gz or .xz; - is stdout."),
+    ] = STANDARD_STREAM,
+) -> None:
+    """Make a synthetic SWF trace of users that run the same applications repeatedly.
+
+    Arrivals, sizes and runtimes follow Lublin and Feitelson (2003). Requests follow Tsafrir et al.
+    (2005): most take one of twenty values. The header has the command that makes the trace again.
+
+    For example:
+
+        python benchmarks/synth.py --jobs 10000 --seed 7 -o synthetic.swf.gz
+        python benchmarks/synth.py --jobs 1000 | walltimed replay - --in-process
+    """
+    trace = synthesise(
+        SyntheticLog(
+            jobs=jobs, seed=seed, processors=processors, users=users, interactive=interactive,
+            load=load,
+        )
+    )  # fmt: skip
+    try:
+        write_swf(trace, output)
+    except OSError as error:
+        raise typer.BadParameter(str(error), param_hint="--output") from error
+    if output != STANDARD_STREAM:
+        days = float(trace.submit[-1]) / 86400
+        typer.echo(f"{output}: {len(trace):,} jobs over {days:,.1f} days", err=True)
+
+
+if __name__ == "__main__":
+    typer.run(main)

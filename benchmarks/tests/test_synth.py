@@ -1,9 +1,15 @@
 import gzip
+import subprocess
+import sys
 from importlib.resources import files
 
+import lublin
 import numpy as np
 import pytest
+import synth
 from numpy.random import PCG64, Generator
+from synth import SyntheticLog, synthesise
+from synth_users import MAXIMUM, MOST_USAGE, POPULAR, request
 from workloads import synthetic
 
 from predictors.measures import measure
@@ -11,8 +17,6 @@ from predictors.registry import create
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.traces.completions import completions
 from simulator.traces.swf import read_swf
-from simulator.traces.synth import SyntheticLog, lublin, synthesise
-from simulator.traces.synth.sessions import MAXIMUM, MOST_USAGE, POPULAR, request
 from terminal.files import read_bytes
 
 SHIPPED = files("simulator") / "data" / "synthetic.swf.gz"
@@ -32,7 +36,7 @@ def test_the_shipped_trace_is_made_again_byte_for_byte_by_its_own_header(tmp_pat
     synthetic(tmp_path / "again.swf.gz", jobs=4000, seed=1)
     # Unpacked: how zlib packs is its own affair, and differs between its versions.
     assert gzip.decompress((tmp_path / "again.swf.gz").read_bytes()) == shipped
-    command = "walltimed synth --jobs 4000 --seed 1 --processors 128 --users 60"
+    command = "python benchmarks/synth.py --jobs 4000 --seed 1 --processors 128 --users 60"
     assert f"; Note: made by: {command}\n".encode() in shipped
 
 
@@ -201,6 +205,29 @@ def test_a_load_moves_arrivals_by_one_factor_and_says_so_in_the_header():
     factor = busy.submit[-1] / usual.submit[-1]
     assert np.abs(busy.submit - usual.submit * factor).max() <= 2
     assert (
-        "; Note: made by: walltimed synth --jobs 400 --seed 3 --processors 128 --users 60 "
-        "--load 0.8" in busy.comments
+        "; Note: made by: python benchmarks/synth.py --jobs 400 --seed 3 --processors 128 "
+        "--users 60 --load 0.8" in busy.comments
     )
+
+
+def run(*words):
+    command = [sys.executable, synth.__file__, *map(str, words)]
+    return subprocess.run(command, capture_output=True, check=False)
+
+
+def test_the_command_writes_the_trace_that_its_header_names(tmp_path):
+    file = tmp_path / "made.swf.xz"
+    done = run("--jobs", 50, "--seed", 9, "-o", file)
+    assert done.returncode == 0
+    assert b"50 jobs" in done.stderr
+    assert (
+        read_swf(file)
+        .header["Note"]
+        .startswith(
+            "made by: python benchmarks/synth.py --jobs 50 --seed 9 --processors 128 --users 60"
+        )
+    )
+    assert run("--jobs", 50, "--seed", 9).stdout == read_bytes(file)
+    refused = run("-o", tmp_path / "no" / "where.swf")
+    assert refused.returncode == 2
+    assert b"--output" in refused.stderr
