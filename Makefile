@@ -20,9 +20,9 @@ LARGE := llvmlite|numba|numpy|psycopg-binary|scikit-learn|scipy
 these = awk -v large='^($(LARGE))==' '/^[a-z]/ {wanted = $(1)($$0 ~ large)} wanted' requirements/runtime.txt
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
-.PHONY: demo test test-long test-research tests coverage mutants papers format lint types imports check docs lock \
-	slurm slurm-accounts slurm-root slurm-play twin-likeness pbs-play openpbs chromium screenshots \
-	release clean
+.PHONY: demo test test-long test-research tests coverage mutants papers format lint types imports \
+	check docs lock slurm slurm-accounts slurm-root slurm-play twin-likeness pbs-play openpbs chromium \
+	screenshots release clean
 
 # What the demo needs, and no more. Bytecode is written at the first import of a module. What
 # forecasts need is compiled by the service itself, while the trace is played to it.
@@ -47,17 +47,14 @@ demo: .venv/served
 .venv/ready: requirements/dev.txt .venv/served
 	@echo "Installing what the checks need: $(call packages,dev) packages in all"
 	@$(INSTALL) $(PINNED) -r requirements/dev.txt | $(COUNTING)
-	@$(BIN)/walltimed warm-up
 	@touch $@
 
-# Compiled once before all test processes, with the checks beside them.
+# pytest compiles everything before its first test (tests/support/compiling.py), beside the checks.
 test: .venv/ready
-	$(BIN)/walltimed warm-up
 	$(MAKE) -j 2 check tests
 
-# All examples of the property tests, the attacks of the audit: an hour or more.
+# Tests marked long, all examples of the property tests, the attacks of the audit: an hour or more.
 test-long: .venv/ready
-	$(BIN)/walltimed warm-up
 	$(MAKE) -j 2 check tests LONG=--long
 
 # Whether the tests notice mistakes: puts one after another into a copy; at most an hour.
@@ -76,7 +73,6 @@ test-research: .venv/ready
 
 # The lines and branches that tests run: half as much again to twice the time of the tests.
 coverage: .venv/ready
-	$(BIN)/walltimed warm-up
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(LONG)
 
 PACKAGES := predictors terminal simulator service migrations

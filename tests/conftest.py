@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 
 import pytest
+from compiling import MOST_SECONDS, Compilations, compile_once
 from embedded_postgres import EmbeddedPostgres, PostgresMissingError
 from examples import LONG, QUICK
 from hypothesis import settings
@@ -28,6 +29,7 @@ os.environ["STATE_DIRECTORY"] = tempfile.mkdtemp(prefix="walltimed-state-")
 atexit.register(shutil.rmtree, os.environ["STATE_DIRECTORY"], ignore_errors=True)
 
 WARM = pytest.StashKey[Warm]()
+COMPILATIONS = pytest.StashKey[Compilations]()
 
 
 def pytest_addoption(parser):
@@ -51,9 +53,30 @@ def pytest_configure(config):
         config.add_cleanup(template.close)
 
 
+def pytest_sessionstart(session):
+    config = session.config
+    if not (hasattr(config, "workerinput") or config.getoption("--collect-only")):
+        compile_once()
+    config.stash[COMPILATIONS] = Compilations()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Fail a test that compiles much: ``walltimed warm-up`` has to do that before all tests."""
+    try:
+        return (yield)
+    finally:
+        seconds, names = item.config.stash[COMPILATIONS].take()
+        assert seconds < MOST_SECONDS, f"walltimed warm-up does not compile {', '.join(names)}"
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """The longest files begin first, so that no test process ends alone with one of them."""
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="runs with --long: make test-long"))
     items.sort(key=seconds_of_file, reverse=True)
 
 

@@ -16,7 +16,7 @@ from slurm_site import CLUSTER, SlurmSite
 from predictors.jobs import Status
 
 pytestmark = [
-    pytest.mark.lengthy(200),
+    pytest.mark.lengthy(60),
     pytest.mark.acceptance,
     pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
 ]
@@ -76,7 +76,9 @@ def test_the_users_limit_stays_and_no_soft_limit_is_set_on_an_old_slurm(well):
 
 def test_sbatch_tells_its_user_how_long_such_jobs_ran(well):
     # Five runs after the one that takes all of its time: max-usage looks at the last five.
-    well.await_runs(well.timed_out, seconds=TIMED_OUT_AFTER)
+    (run,) = well.await_runs(well.timed_out, seconds=TIMED_OUT_AFTER)[str(well.timed_out)]
+    assert run.status is Status.TIMEOUT
+    assert run.runtime >= run.submission.requested_walltime == 60
     tasks = well.slurm.sbatch("-t", "5", "--array=1-5", "-J", "short")
     well.slurm.await_end(tasks)
     eventually(lambda: _named(well, "short") == 5, seconds=RESENT_AFTER)
@@ -206,6 +208,7 @@ def _named(site, application):
     return sum(run.submission.application == application for run in runs)
 
 
+@pytest.mark.long
 def test_a_service_that_is_killed_then_replaced_by_a_liar_loses_nothing(well):
     before = well.slurm.sbatch("-t", "5", "-J", "before")
     well.await_runs(before)
@@ -219,9 +222,6 @@ def test_a_service_that_is_killed_then_replaced_by_a_liar_loses_nothing(well):
     well.start_service()
     found = well.await_runs(before, killed, lied_to, seconds=RESENT_AFTER)
     assert [len(found[str(job)]) for job in (before, killed, lied_to)] == [1, 1, 1]
-    (run,) = well.await_runs(well.timed_out, seconds=TIMED_OUT_AFTER)[str(well.timed_out)]
-    assert run.status is Status.TIMEOUT
-    assert run.runtime >= run.submission.requested_walltime == 60
 
 
 def test_while_the_service_hangs_slurm_stays_answerable(well):

@@ -1,6 +1,6 @@
 """A real Slurm with a long queue: the updater keeps to its share, and users get their answers.
 
-Without ``--long`` there are 300 jobs; with it there are 10,000, as on a machine of 1,000 nodes.
+There are 10,000 jobs, as on a machine of 1,000 nodes.
 """
 
 import json
@@ -19,25 +19,23 @@ from running_service import WALLTIMED, eventually
 from slurm_site import CLUSTER, SlurmSite
 
 pytestmark = [
-    pytest.mark.lengthy(60),
+    pytest.mark.long,
     pytest.mark.timeout(3600),
     pytest.mark.acceptance,
     pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
 ]
 
-WAITING, LONG_WAITING = 300, 10_000
+QUEUED = 10_000
 HELD_SHARE = 10
 """One in so many jobs is held."""
 
+WAITING = QUEUED - QUEUED // HELD_SHARE
+
 MOST_SHARE = 0.06
-"""Of slurmctld's time in the long form; 5% is what the updater aims at.
+"""Of slurmctld's time; 5% is what the updater aims at."""
 
-In the seconds that the short form takes, the second of waiting that it may make up for counts too
-much.
-"""
-
-A_MINUTE, SUBMITTING_SECONDS = 1000, (6.0, 60.0)
-"""Submissions beside the updater, and for how long in the short and in the long form."""
+LATE = 1000
+"""Submissions beside the updater, in a minute."""
 
 MOST_SECONDS_BEHIND = 150
 """Two rounds and the reading of the queue."""
@@ -67,12 +65,7 @@ done
 
 
 @pytest.fixture(scope="module")
-def count(pytestconfig):
-    return LONG_WAITING if pytestconfig.getoption("--long") else WAITING
-
-
-@pytest.fixture(scope="module")
-def site(count):
+def site():
     """A site on whose machine one job runs and so many wait or are held."""
     with SlurmSite(mode="off", slurm_settings=SETTINGS) as site:
         slurm = site.slurm
@@ -81,7 +74,7 @@ def site(count):
         script = slurm.directory / "job.sh"
         script.write_text("#!/bin/sh\ntrue\n")
         slurm.run("scontrol", "update", "PartitionName=short", "State=DOWN")  # no lock is held long
-        bounds = [count * part // LOOPS for part in range(LOOPS + 1)]
+        bounds = [QUEUED * part // LOOPS for part in range(LOOPS + 1)]
         loops = [
             subprocess.Popen(
                 ["sh", "-c", SUBMITTING, "sh", str(first), str(last), str(script)],
@@ -92,7 +85,7 @@ def site(count):
         began = time.monotonic()
         assert [each.wait(1800) for each in loops] == [0] * LOOPS
         slurm.run("scontrol", "update", "PartitionName=short", "State=UP")
-        sys.stdout.write(f"{count} jobs submitted in {time.monotonic() - began:.0f} s\n")
+        sys.stdout.write(f"{QUEUED} jobs submitted in {time.monotonic() - began:.0f} s\n")
         yield site
 
 
@@ -185,20 +178,15 @@ class Updating(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def submitting_seconds(pytestconfig):
-    return SUBMITTING_SECONDS[bool(pytestconfig.getoption("--long"))]
-
-
-@pytest.fixture(scope="module")
-def updating(site, count, submitting_seconds):
+def updating(site):
     """An updater that gets every job right, and then those that are submitted meanwhile."""
     before, updater = counted_by_sdiag(site), RunningUpdater(site)
     try:
-        updater.follow(count - count // HELD_SHARE)
+        updater.follow(WAITING)
         rounds, seconds, after = list(updater.rounds), updater.seconds, counted_by_sdiag(site)
-        submitted = submit(site, submitting_seconds)
+        submitted = submit(site)
         ended = time.monotonic()
-        updater.follow(sum(each["updated"] for each in rounds) + more_jobs(submitting_seconds))
+        updater.follow(sum(each["updated"] for each in rounds) + LATE)
         behind = time.monotonic() - ended
         megabytes = updater.megabytes()
     finally:
@@ -215,15 +203,11 @@ def updating(site, count, submitting_seconds):
     )
 
 
-def more_jobs(seconds):
-    return int(A_MINUTE * seconds / 60)
-
-
-def submit(site, seconds):
-    """Submit jobs at the rate ``A_MINUTE``; return the seconds that it took."""
+def submit(site):
+    """Submit jobs for a minute; return the seconds that it took."""
     began = time.monotonic()
-    for number in range(more_jobs(seconds)):
-        time.sleep(max(0.0, began + 60 * number / A_MINUTE - time.monotonic()))
+    for number in range(LATE):
+        time.sleep(max(0.0, began + 60 * number / LATE - time.monotonic()))
         site.slurm.run(
             "sbatch", "-Q", "-o", "/dev/null", "-n1", f"-t{5 + number % 50}", "-J", "late",
             site.slurm.directory / "job.sh",
@@ -231,26 +215,25 @@ def submit(site, seconds):
     return time.monotonic() - began
 
 
-def test_the_updater_keeps_to_its_share_of_slurmctld(updating, count):
-    waiting, updates = count - count // HELD_SHARE, updating.counted.updates
+def test_the_updater_keeps_to_its_share_of_slurmctld(updating):
+    updates = updating.counted.updates
     share = updating.slurmctld_seconds / updating.seconds
     sys.stdout.write(
-        f"{updates} updates of {waiting} waiting jobs in {updating.seconds:.0f} s, "
+        f"{updates} updates of {WAITING} waiting jobs in {updating.seconds:.0f} s, "
         f"{updates / updating.seconds:.1f} a second, {100 * share:.1f}% of slurmctld's time, "
         f"{1000 * updating.slurmctld_seconds / updates:.2f} ms each; by sdiag, with waits for "
         f"locks, {1000 * updating.counted.seconds / updates:.2f} ms each\n"
     )
     assert updating.warnings == []
-    assert updating.rounds[0]["asked"] == waiting
+    assert updating.rounds[0]["asked"] == WAITING
     assert sum(each["refused"] for each in updating.rounds) == 0
-    assert sum(each["updated"] for each in updating.rounds) == updates >= waiting
-    assert share <= MOST_SHARE or count < LONG_WAITING
+    assert sum(each["updated"] for each in updating.rounds) == updates >= WAITING
+    assert share <= MOST_SHARE
 
 
-def test_the_updater_keeps_up_with_submissions(updating, submitting_seconds):
-    jobs = more_jobs(submitting_seconds)
+def test_the_updater_keeps_up_with_submissions(updating):
     sys.stdout.write(
-        f"{jobs} jobs were submitted in {updating.submitted:.0f} s and were right "
+        f"{LATE} jobs were submitted in {updating.submitted:.0f} s and were right "
         f"{updating.behind:.0f} s after the last one\n"
     )
     assert updating.behind <= MOST_SECONDS_BEHIND
@@ -262,15 +245,13 @@ def test_the_updater_needs_little_memory(updating):
 
 
 @pytest.mark.usefixtures("updating")
-def test_users_and_the_page_are_told_of_the_queue(site, count, submitting_seconds):
-    held = count // HELD_SHARE
-    waiting = count - held + more_jobs(submitting_seconds)
+def test_users_and_the_page_are_told_of_the_queue(site):
     path, page = f"/v1/clusters/{CLUSTER}/snapshot", f"/queue?cluster={CLUSTER}"
     eventually(lambda: site.client.get(path).json().get("forecast_at"), seconds=120)
     shown = site.client.get(path, params={"limit": 1}).json()
     totals = shown["totals"]
-    assert totals["held"]["jobs"] == held
-    assert totals["waiting"]["jobs"] == waiting
+    assert totals["held"]["jobs"] == QUEUED // HELD_SHARE
+    assert totals["waiting"]["jobs"] == WAITING + LATE
     assert 0 < shown["planned_jobs"] <= 500
     assert shown["forecast_error"] is None
     began = time.monotonic()
@@ -280,8 +261,8 @@ def test_users_and_the_page_are_told_of_the_queue(site, count, submitting_second
     assert "would start" in asked.stdout
     queue = command(site, "queue", "--cluster", CLUSTER, "--limit", "20000")
     assert queue.returncode == 0, queue.stderr
-    assert len(queue.stdout.splitlines()) >= held + waiting
+    assert len(queue.stdout.splitlines()) >= QUEUED + LATE
     text = site.client.get(page)
     assert text.status_code == 200
-    assert f"{waiting:,} jobs wait" in text.text
+    assert f"{WAITING + LATE:,} jobs wait" in text.text
     sys.stdout.write(f"ask took {asking:.1f} s; {shown['planned_jobs']} jobs planned\n")

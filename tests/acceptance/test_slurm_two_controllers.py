@@ -23,7 +23,7 @@ if Path("/") != private_slurm.ROOT:
     REASON = "runs on the Slurm of this machine"
 
 pytestmark = [
-    pytest.mark.lengthy(200),
+    pytest.mark.long,
     pytest.mark.timeout(900),
     pytest.mark.acceptance,
     pytest.mark.skipif(REASON is not None, reason=REASON or ""),

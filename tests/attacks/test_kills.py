@@ -10,9 +10,9 @@ import pytest
 from running_service import Service, completion
 from sqlalchemy import NullPool, create_engine, text
 
-pytestmark = [pytest.mark.lengthy(60), pytest.mark.acceptance, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.lengthy(25), pytest.mark.acceptance, pytest.mark.timeout(1800)]
 
-KILLS, KILLS_OF_A_LONG_ATTACK = 20, 150
+KILLS, KILLS_OF_A_LONG_ATTACK = 8, 150
 """On each of the two databases."""
 
 CLIENTS = 8

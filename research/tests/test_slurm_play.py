@@ -26,7 +26,6 @@ if os.geteuid() != 0 or Path("/") != ROOT:
 
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.lengthy(150),
     pytest.mark.timeout(600),
     pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}"),
 ]
