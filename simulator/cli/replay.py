@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from predictors.jobs import DEFAULT_CLUSTER
 from simulator.cli.options import (
     MalformedLines,
     Methods,
+    Processes,
     ReportDirectory,
     ServiceToken,
     ServiceUrl,
@@ -23,6 +25,8 @@ from simulator.cli.players import opened
 from simulator.cli.results import conclude, numbers_of, print_tables
 from terminal.console import (
     STANDARD_OUTPUT,
+    CommandError,
+    ExitCode,
     check_alone,
     check_directory,
     check_file,
@@ -36,14 +40,25 @@ if TYPE_CHECKING:
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.trace_replay import Replay
     from simulator.reports.method_summary import MethodSummary
-    from simulator.traces.trace import Reject
+    from simulator.traces.trace import Reject, Trace
 
 
 @dataclass(frozen=True)
 class PlayedLog:
-    """The usable jobs of a trace, and the reasons why other jobs are left out."""
+    """The usable jobs of a trace, and the reasons why other jobs are left out.
+
+    Attributes:
+        name: of the file.
+        trace: the usable jobs.
+        cluster: the cluster of whose history they become part.
+        runs: the usable jobs as predictors receive them.
+        left_out: numbers of other jobs by the rule that left them out.
+        rejected: the malformed lines.
+    """
 
     name: str
+    trace: "Trace"
+    cluster: str
     runs: "Sequence[Completion]"
     left_out: dict[str, int]
     rejected: "Sequence[Reject]"
@@ -129,6 +144,7 @@ def replay(
         bool,
         typer.Option("--in-process", help="Play to predictors in this process, without a service."),
     ] = False,
+    processes: Processes = None,
     method: Methods = None,
     limit: Limit = None,
     leave_out: Annotated[
@@ -159,12 +175,22 @@ def replay(
     from simulator.replay.predictions_file import write_predictions
     from simulator.reports.method_summary import summarise
 
+    if processes is not None and not in_process:
+        raise CommandError("--processes is for --in-process.", ExitCode.USAGE)
     check_alone(predictions, "the predictions", as_json=as_json)
     check_file(predictions)
     check_directory(report)
     specs = [MethodSpec.parse(text) for text in dict.fromkeys(method or default_methods(url))]
     log = read_log(trace, limit, leave_out or [], on_error, cluster_of(url, cluster))
-    played = play(log, specs, url=url, token=token, in_process=in_process, quiet=as_json)
+    played = play(
+        log,
+        specs,
+        url=url,
+        token=token,
+        in_process=in_process,
+        processes=processes,
+        quiet=as_json,
+    )
     result = ReplayResult(
         log=log,
         way="in process" if in_process else f"over HTTP, {url or 'private'}",
@@ -206,9 +232,12 @@ def read_log(
 
     trace = read_swf(file, on_error=on_error.of_reader)
     cleaned, removed = clean(trace, (*REPLAY_RULES, *further_rules))
+    played = cleaned.select(slice(limit))
     log = PlayedLog(
         name=Path(file).name if file != "-" else "standard input",
-        runs=list(completions(cleaned.select(slice(limit)), cluster=cluster)),
+        trace=played,
+        cluster=cluster,
+        runs=list(completions(played, cluster=cluster)),
         left_out={rule: jobs for rule, jobs in removed.items() if jobs},
         rejected=trace.rejects,
     )
@@ -224,14 +253,41 @@ def play(
     url: str | None,
     token: str | None,
     in_process: bool,
+    processes: int | None = 1,
     quiet: bool,
 ) -> "Replay":
     """Play the log with a progress bar."""
     from simulator.replay.trace_replay import replay as play_to
+    from simulator.scheduling.parallel import number_of_processes
 
+    if in_process and not url:
+        processes = number_of_processes(processes, len(specs) * len(log.runs))
+        if processes > 1 and len(specs) > 1:
+            return play_beside(log, specs, processes, quiet=quiet)
     with (
         opened(specs, url=url, token=token, in_process=in_process) as player,
         progress_bar("jobs", quiet=quiet) as progress,
     ):
         task = progress.add_task(escape(log.name), total=len(log.runs))
         return play_to(log.runs, player, progress=lambda jobs: progress.advance(task, jobs))
+
+
+def play_beside(
+    log: "PlayedLog", specs: "Sequence[MethodSpec]", processes: int, *, quiet: bool
+) -> "Replay":
+    """Play the log to each method in a process of its own."""
+    from simulator.replay.trace_replay import Replay, replay_alone
+    from simulator.scheduling.parallel import in_parallel
+
+    began = time.perf_counter()
+    slowest_first = specs[::-1]  # of the usual methods, the last take longest
+    function = partial(replay_alone, log.trace, log.cluster)
+    answers = {}
+    with progress_bar("jobs", quiet=quiet) as progress:
+        task = progress.add_task(escape(log.name), total=len(specs) * len(log.runs))
+        found = in_parallel(function, slowest_first, processes=processes)
+        for spec, each in zip(slowest_first, found, strict=True):
+            answers[spec.label] = each
+            progress.advance(task, len(log.runs))
+    in_order = {spec.label: answers[spec.label] for spec in specs}
+    return Replay(log.runs, in_order, time.perf_counter() - began)

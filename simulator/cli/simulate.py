@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product, starmap
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -25,9 +26,11 @@ from simulator.cli.options import (
     POLICIES,
     TWINS,
     CoresPerNode,
+    Distributed,
     MachineSize,
     MalformedLines,
     PbsConfig,
+    Processes,
     ReportDirectory,
     ServiceToken,
     ServiceUrl,
@@ -51,7 +54,7 @@ from terminal.console import (
 from terminal.options import AsJson, Limit, OnError, choice, one_of
 
 if TYPE_CHECKING:
-    from simulator.reports.comparison import Outcome, Shaking
+    from simulator.reports.comparison import Combination, Outcome, Shaking
     from simulator.scheduling.estimates import Estimates
     from simulator.scheduling.pbs_rules import PbsRules
     from simulator.scheduling.semantics import Semantics
@@ -121,6 +124,8 @@ def simulate(
     repeat: Annotated[
         int | None, typer.Option(min=1, help="Repetitions of --shake; default: 20.")
     ] = None,
+    processes: Processes = None,
+    distributed: Distributed = None,
     url: ServiceUrl = None,
     token: ServiceToken = None,
     method: Annotated[
@@ -153,13 +158,14 @@ def simulate(
         walltimed simulate log.swf --output easy.swf.gz
     """
     need("matplotlib", for_=report)
-    from simulator.reports.comparison import Shaking
+    from simulator.reports.comparison import Combination, Shaking
     from terminal.files import name_of
 
     check_alone(output, "the schedule", as_json=as_json)
     check_file(output)
     check_directory(report)
     refuse_idle(shake=shake, repeat=repeat, estimates=estimates or (), url=url)
+    refuse_beside_service(estimates or (), processes=processes, distributed=distributed)
     site = site_of_twin(slurm_config, pbs_config, policy or [], cores_per_node)
     rules = {
         "order": order,
@@ -171,14 +177,16 @@ def simulate(
         "correction": correction,
         **site.rules,
     }
-    combinations = Combinations(
-        semantics=semantics_of(policy or ["easy"], adjust, rules),
-        estimates=estimates or ["requested"],
+    all_rules = semantics_of(policy or ["easy"], adjust, rules)
+    simulations = Simulations(
+        combinations=list(starmap(Combination, product(all_rules, estimates or ["requested"]))),
         url=url,
         token=token,
         method=method,
+        processes=processes,
+        distributed=distributed,
     )
-    if output and (len(combinations) > 1 or shake):
+    if output and (len(simulations.combinations) > 1 or shake):
         raise CommandError("--output takes one policy and one source of estimates.", ExitCode.USAGE)
     log, workload = jobs_of(
         trace,
@@ -191,7 +199,7 @@ def simulate(
     )
     tell_unpredicted(requests, estimates or (), workload)
     shaking = Shaking(shake, repeat or REPETITIONS) if shake else None
-    outcomes = combinations.play(log, workload, shaking, quiet=as_json)
+    outcomes = simulations.play(log, workload, shaking, quiet=as_json)
     result = SimulationResult(
         name=name_of(trace), workload=workload, outcomes=outcomes, rejected=log.rejects
     )
@@ -325,6 +333,21 @@ def refuse_idle(
         raise CommandError("--url is asked by --estimates service only.", ExitCode.USAGE)
 
 
+def refuse_beside_service(
+    estimates: Sequence[str], *, processes: int | None, distributed: str | None
+) -> None:
+    """Refuse several processes where a service is asked, which only this process can be.
+
+    Raises:
+        CommandError: the message names the option to leave out.
+    """
+    option = "--distributed" if distributed else "--processes" if processes not in {None, 1} else ""
+    if option and SERVICE in estimates:
+        raise CommandError(
+            f"--estimates service plays in this process: no {option}.", ExitCode.USAGE
+        )
+
+
 class SiteOfTwin(NamedTuple):
     """A site's configuration of a twin: its rules by their name in ``Semantics``, and its CPUs."""
 
@@ -378,40 +401,60 @@ def semantics_of(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Combinations:
-    """The combinations to simulate: every policy with every source of estimates."""
+class Simulations:
+    """The simulations of a command.
 
-    semantics: "Sequence[Semantics]"
-    estimates: Sequence[str]
+    Attributes:
+        combinations: every policy with every source of estimates.
+        url, token, method: of the service of ``--estimates service``.
+        processes, distributed: as ``in_parallel`` takes them.
+    """
+
+    combinations: "Sequence[Combination]"
     url: str | None
     token: str | None
     method: str
-
-    def __len__(self) -> int:
-        return len(self.semantics) * len(self.estimates)
+    processes: int | None
+    distributed: str | None
 
     def play(
         self, log: "Trace", workload: "Workload", shaking: "Shaking | None", *, quiet: bool
     ) -> "Sequence[Outcome]":
         """Simulate them all, with a progress bar."""
-        from simulator.reports.comparison import outcome
+        from simulator.reports.comparison import Comparison, simulated
+        from simulator.scheduling.parallel import in_parallel
 
-        times = len(self) * (1 + (shaking.repeat if shaking else 0))
         with self.sources() as source, progress_bar("jobs", quiet=quiet) as progress:
-            task = progress.add_task("", total=times * len(workload))
-            outcomes = []
-            for semantics, name in product(self.semantics, self.estimates):
-                progress.update(task, description=escape(f"{semantics.policy}, {name}"))
-                outcomes.append(
-                    outcome(
-                        workload,
-                        semantics,
-                        lambda name=name: source(name),  # type: ignore[misc]
-                        shaken_workloads=shaking.workloads(log, workload) if shaking else None,
-                        progress=lambda jobs: progress.advance(task, jobs),
-                    )
-                )
-        return outcomes
+            bar = progress.add_task("")
+            comparison = Comparison(log, workload, shaking, source)
+            tasks = comparison.tasks(self.combinations)
+            progress.update(bar, total=len(tasks) * len(workload), description=tasks[0].label)
+            processes = self.processes_for(len(tasks) * len(workload))
+            if processes == 1 and not self.distributed:
+                comparison = replace(comparison, progress=partial(progress.advance, bar))
+            results = in_parallel(
+                partial(simulated, comparison),
+                tasks,
+                processes=processes,
+                distributed=self.distributed,
+            )
+            found = []
+            for task, result in zip(tasks, results, strict=True):
+                found.append(result)
+                done = len(found) * len(workload)
+                progress.update(bar, completed=done, description=escape(task.label))
+        return comparison.outcomes(found)
+
+    def processes_for(self, jobs: int) -> int:
+        """Return the number of processes; a service learns from one simulation after the other."""
+        from simulator.scheduling.parallel import number_of_processes
+
+        return 1 if self.asks_service else number_of_processes(self.processes, jobs)
+
+    @property
+    def asks_service(self) -> bool:
+        """Whether a source of estimates is the service."""
+        return any(name == SERVICE for _, name in self.combinations)
 
     @contextmanager
     def sources(self) -> "Iterator[Callable[[str], Estimates]]":
@@ -419,7 +462,7 @@ class Combinations:
         from simulator.replay.method_spec import MethodSpec
         from simulator.scheduling.estimates import Estimates
 
-        if SERVICE not in self.estimates:
+        if not self.asks_service:
             yield Estimates.named
             return
         spec = MethodSpec.parse(self.method)

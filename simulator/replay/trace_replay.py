@@ -10,6 +10,9 @@ import numpy as np
 from predictors.base import Predictor, UncertainPredictor
 from predictors.jobs import Completion, Prediction, Submission
 from predictors.measures import Seconds
+from simulator.replay.method_spec import MethodSpec
+from simulator.traces.completions import completions
+from simulator.traces.trace import Trace
 
 Item = TypeVar("Item")
 
@@ -198,6 +201,12 @@ def replay(
         if progress:
             progress(len(step.submitted))
     return Replay(runs, answers, perf_counter() - began)
+
+
+def replay_alone(trace: Trace, cluster: str, spec: MethodSpec) -> Answers:
+    """Play the jobs of a cleaned trace, as runs of a cluster, to one method in this process."""
+    player = InProcess({spec.label: spec.predictor()})
+    return replay(list(completions(trace, cluster=cluster)), player).answers[spec.label]
 
 
 def play_jobs(

@@ -1,7 +1,7 @@
 """Simulates several policies with several estimates, and compares them in tables."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from simulator.reports.tables import Column, seconds_columns, table_of
@@ -65,33 +65,86 @@ class Shaking:
     seconds: int
     repeat: int
 
-    def workloads(self, trace: Trace, workload: Workload) -> Iterator[Workload]:
-        """The shaken workloads, one for each repetition; the same in every comparison."""
-        size = workload.processors_of_machine * (workload.cores_per_node or 1)
-        for seed in range(self.repeat):
-            yield prepare(
-                shaken(trace, self.seconds, seed),
-                processors=size,
-                cores_per_node=workload.cores_per_node,
-                overrun=workload.overrun,
-            )
+    def workload(self, trace: Trace, workload: Workload, repetition: int) -> Workload:
+        """Return the shaken workload of a repetition; the same in every comparison."""
+        return prepare(
+            shaken(trace, self.seconds, repetition),
+            processors=workload.processors_of_machine * (workload.cores_per_node or 1),
+            cores_per_node=workload.cores_per_node,
+            overrun=workload.overrun,
+        )
+
+
+class Combination(NamedTuple):
+    """The rules of a policy with a source of estimates, by its name."""
+
+    semantics: Semantics
+    estimates: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Input of the simulations that are compared; each begins without any history.
+
+    Attributes:
+        trace: the log before it is prepared, which is shaken.
+        workload: the log as the scheduler receives it.
+        shaking: moves of submissions; None for none.
+        source: returns a source of estimates by its name.
+        progress: called with the number of jobs that were just submitted, in this process only.
+    """
+
+    trace: Trace
+    workload: Workload
+    shaking: Shaking | None = None
+    source: Callable[[str], Estimates] = Estimates.named
+    progress: Callable[[int], object] | None = None
+
+    def tasks(self, combinations: Sequence[Combination]) -> "list[Task]":
+        """Return the simulations of each combination: the log as it is, then its repetitions."""
+        repetitions = range(self.shaking.repeat if self.shaking else 0)
+        return [Task(each, moved) for each in combinations for moved in (None, *repetitions)]
+
+    def outcomes(self, results: Iterable[Schedule | Measures]) -> list[Outcome]:
+        """Group the results of the tasks, in their order, by combination."""
+        found: list[tuple[Schedule, list[Measures]]] = []
+        for each in results:
+            if isinstance(each, Schedule):
+                found.append((replace(each, workload=self.workload), []))
+            else:
+                found[-1][1].append(each)
+        return [Outcome(schedule, measure(schedule), repeated) for schedule, repeated in found]
+
+
+class Task(NamedTuple):
+    """A simulation: a combination, and the repetition of the shaken log; None for the log."""
+
+    combination: Combination
+    repetition: int | None
+
+    @property
+    def label(self) -> str:
+        """Policy and estimates."""
+        return f"{self.combination.semantics.policy}, {self.combination.estimates}"
+
+
+def simulated(comparison: Comparison, task: Task) -> Schedule | Measures:
+    """Return the schedule of the log as it is, or the measures of a repetition."""
+    semantics, name = task.combination
+    workload, shaking = comparison.workload, comparison.shaking
+    if shaking and task.repetition is not None:
+        workload = shaking.workload(comparison.trace, workload, task.repetition)
+    source = comparison.source(name)
+    schedule = simulate(workload, semantics, source, progress=comparison.progress)
+    return schedule if task.repetition is None else measure(schedule)
 
 
 def outcome(
-    workload: Workload,
-    semantics: Semantics,
-    estimates: Callable[[], Estimates],
-    *,
-    shaken_workloads: Iterator[Workload] | None = None,
-    progress: Callable[[int], object] | None = None,
+    workload: Workload, semantics: Semantics, estimates: Callable[[], Estimates]
 ) -> Outcome:
-    """Simulate ``workload`` and each shaken workload, each time without any history."""
-    schedule = simulate(workload, semantics, estimates(), progress=progress)
-    repeated = [
-        measure(simulate(moved, semantics, estimates(), progress=progress))
-        for moved in shaken_workloads or ()
-    ]
-    return Outcome(schedule, measure(schedule), repeated)
+    """Simulate ``workload`` once."""
+    schedule = simulate(workload, semantics, estimates())
+    return Outcome(schedule, measure(schedule))
 
 
 class _Noise(NamedTuple):

@@ -32,6 +32,17 @@ MAPPED = "64K"
 """Size from which arrays are mapped into the processes and not copied."""
 
 
+JOBS_WORTH_A_PROCESS = 400_000
+"""A process of its own takes seconds to begin; fewer jobs to play in all are played in this one."""
+
+
+def number_of_processes(processes: int | None, jobs: int) -> int:
+    """Return ``processes``, or by default one per core if so many jobs in all are worth it."""
+    if processes is not None:
+        return processes
+    return 1 if jobs < JOBS_WORTH_A_PROCESS else cpu_count()
+
+
 def in_parallel(
     function: Callable[[Task], Value],
     tasks: Sequence[Task],

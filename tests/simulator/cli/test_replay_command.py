@@ -60,6 +60,23 @@ def test_over_http_and_in_process_every_prediction_is_the_same(walltimed, log, t
         assert len(adjusted) > 50, f"{method} has learned nothing"
 
 
+def test_several_processes_predict_what_one_predicts(walltimed, log):
+    for processes in (1, 2):
+        code, printed, complaint = walltimed(
+            "replay", log, "--in-process", "--processes", processes,
+            "--predictions", f"{processes}.tsv", "--json",
+        )  # fmt: skip
+        assert code == 0, complaint
+        assert [each["method"] for each in json.loads(printed)["methods"]] == usual_methods()
+    alone, beside = predictions_in(Path("1.tsv")), predictions_in(Path("2.tsv"))
+    assert len(alone) == 300 * len(usual_methods())
+    assert beside == alone
+
+
+def test_a_service_plays_in_its_own_process(refused, log):
+    assert "--processes is for --in-process" in refused("replay", log, "--processes", 2)
+
+
 def test_a_running_service_scores_what_was_replayed_to_it(walltimed, log, service):
     code, printed, _ = walltimed(
         "replay", log, "--url", service.url, "--cluster", "scored", "-m", "max-usage", "--json"

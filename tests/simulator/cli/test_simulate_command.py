@@ -200,6 +200,31 @@ def test_one_or_two_repetitions_do_not_tell_a_difference_from_noise(
     assert [line for line in lines if line.startswith("fcfs")][1].split()[-1] == differs
 
 
+def test_several_processes_print_what_one_prints(simulations, longer_log):
+    arguments = (
+        longer_log, "--policy", "easy,fcfs", "--estimates", "requested", "--estimates", "max-usage",
+        "--shake", 60, "--repeat", 3,
+    )  # fmt: skip
+    alone = simulations(*arguments, "--processes", 1)
+    beside = simulations(*arguments, "--processes", 2)
+    for each in (*alone, *beside):
+        del each["seconds"]
+    assert beside == alone
+    assert len({each["shaken"]["wait"]["mean"] for each in alone}) > 2
+
+
+@pytest.mark.parametrize(
+    "option", [("--processes", "2"), ("--distributed", "dask:tcp://login1:8786")]
+)
+def test_a_service_is_asked_by_one_process(refused, log, option):
+    assert f"no {option[0]}" in refused("simulate", log, "--estimates", "service", *option)
+
+
+def test_an_engine_that_is_not_dask_is_refused(refused, log):
+    complaint = refused("simulate", log, "--policy", "easy,fcfs", "--distributed", "ray:here")
+    assert "dask:ADDRESS" in complaint
+
+
 @pytest.mark.parametrize("method", ["auto", "least-cost"])
 def test_estimates_of_a_live_service_make_the_same_schedule(simulations, longer_log, method):
     service, in_process = simulations(
