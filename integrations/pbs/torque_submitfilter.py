@@ -22,6 +22,7 @@ import socket
 import sys
 
 CONFIG = os.environ.get("WALLTIMED_SUBMITFILTER", "/etc/walltimed/submitfilter.json")
+OFF = "/etc/walltimed/walltimed.off"  # made by `walltimed connect --off`: no job is touched
 DEFAULTS = {
     "mode": "advise",  # off, advise
     "set_default": False,
@@ -171,7 +172,7 @@ def with_limit(script, limit):
 def filtered(script, arguments):
     """Return the script for Torque, and print advice on the terminal."""
     config = settings()
-    if config["mode"] == "off":
+    if config["mode"] == "off" or os.path.exists(OFF):
         return script
     options = options_of(script, arguments)
     asked = seconds(options["l"].get("walltime"))

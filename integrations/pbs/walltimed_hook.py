@@ -25,6 +25,7 @@ import time
 
 import pbs
 
+OFF = "/etc/walltimed/walltimed.off"  # made by `walltimed connect --off`: no job is touched
 DEFAULTS = {
     "mode": "observe",  # off, observe, order, soft, default-limit
     "host": "127.0.0.1",  # an address, never a name: looking one up has no time limit
@@ -335,6 +336,8 @@ def concerns(config, submission):
 
 def handle(event):
     """Handle one event: ask the service about the job, and set its resources."""
+    if os.path.exists(OFF):
+        return
     config = settings()
     job = event.job
     if config["mode"] == "off" or time.monotonic() < getattr(sys, PAUSE, 0):

@@ -4,6 +4,7 @@
 -- Whatever goes wrong, the job passes unchanged: one exchange within a total budget, a pause after
 -- a failure, no error ever leaves this file (Slurm from 26.05 rejects a job whose script raised one).
 
+local OFF = "/etc/walltimed/walltimed.off" -- made by `walltimed connect --off`: no job is touched
 local DEFAULTS = {
   mode = "observe",        -- off, observe, advise, order, soft, default-limit: see docs/slurm.md
   host = "127.0.0.1",      -- an address, never a name: looking one up has no time limit
@@ -380,8 +381,29 @@ local function soft_is_safe(version, scheduler)
   return ("%04d.%04d.%04d"):format(major, minor, micro) >= SOFT_LIMIT_SINCE
 end
 
--- The settings in a file; without it those that are given in its place.
-local function settings(directory, file, name, otherwise)
+local function is_off()
+  local file = io.open(OFF)
+  if file then file:close() end
+  return file ~= nil
+end
+
+-- The names, strings and numbers in the JSON object that `walltimed connect` writes; none without it.
+local function connected(path)
+  local file = io.open(path)
+  if not file then return {} end
+  local written, found = file:read("*a"), {}
+  file:close()
+  local function take(name, value)
+    found[name] = tonumber(value) or value:match('^"(.*)"$')
+    return ""
+  end
+  written = written:gsub('"([%w_]+)"%s*:%s*("[^"\\]*")', take):gsub('"([%w_]+)"%s*:%s*(%d+)', take)
+  assert(written:match("^%s*{[%s,]*}%s*$"), path .. " is not what walltimed connect writes")
+  return found
+end
+
+-- The settings in a file, or without it those that are given in its place; `last` wins over them.
+local function settings(directory, file, name, otherwise, last)
   local config = { name = name }
   for key, value in pairs(DEFAULTS) do config[key] = value end
   local path = directory .. "/" .. file
@@ -389,6 +411,8 @@ local function settings(directory, file, name, otherwise)
   if found then found:close() end
   local chosen = (found or not otherwise) and dofile(path) or otherwise
   for key, value in pairs(chosen) do config[key] = value end
+  if last and last.host then config.unix_socket = nil end
+  for key, value in pairs(last or {}) do config[key] = value end
   assert(LADDER[config.mode], "no such mode: " .. tostring(config.mode))
   assert(not config.token, "token is now in a file: token_file")
   local site = slurm_conf(directory .. "/slurm.conf")
@@ -437,7 +461,9 @@ local walltimed = {}
 
 -- A function of a job description and the partitions that does all there is to do at submission.
 function walltimed.submitter(directory, config_name)
-  local config = settings(directory, config_name or "walltimed_config.lua", "walltimed.lua")
+  local last = connected(directory .. "/walltimed_site.json")
+  local file = config_name or "walltimed_config.lua"
+  local config = settings(directory, file, "walltimed.lua", nil, last)
   if config.mode == "off" then return function() end end
   config.munge = nil -- slurmctld is not the user, and holds locks
   if LADDER[config.mode] == LADDER.order and config.largest_site_factor == 0 then
@@ -446,6 +472,7 @@ function walltimed.submitter(directory, config_name)
   end
   local ask = asker(config, slurm.log_error)
   return function(job, partitions)
+    if is_off() then return end
     local partition = partition_of(job, partitions)
     local minutes, is_given = limit_of(job, partition)
     if not minutes or minutes < 1 then return end
@@ -461,6 +488,7 @@ function walltimed.adviser(directory, config_name)
   local config = settings(directory, file, "cli_filter.lua", { mode = "advise" })
   local ask = config.mode ~= "off" and asker(config, function() end)
   return function(submission, comment)
+    if is_off() then return end
     submission.cluster, submission.submit_time = config.cluster, os.time()
     local found = ask and concerns(config, { comment = comment }, submission) and ask(submission)
     local minutes = submission.requested_walltime / 60

@@ -137,7 +137,6 @@ class Commands(LazyGroup):
         "check-config": LazyCommand("service.cli.config:check_config", SERVICE),
         "doctor": LazyCommand("service.cli.doctor:doctor", SERVICE),
         "connect": LazyCommand("service.cli.connect:connect", SERVICE),
-        "disconnect": LazyCommand("service.cli.connect:disconnect", SERVICE, hidden=True),
         "slurm-updater": LazyCommand(
             "service.cli.slurm_updating:slurm_updater", SERVICE, hidden=True
         ),

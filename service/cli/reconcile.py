@@ -1,9 +1,7 @@
 """``walltimed reconcile``: fetches missing runs from sacct."""
 
-import subprocess
 import time
 from collections import Counter
-from os import environ
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +16,8 @@ from service.cli.options import (
     ready,
     storable,
 )
-from terminal.console import CommandError, ExitCode, out, print_json
+from service.site.accounting import rows_of_sacct
+from terminal.console import out, print_json
 from terminal.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
@@ -26,12 +25,6 @@ if TYPE_CHECKING:
 
     from service.store import ReportedCompletion, Store
 
-SEPARATOR = "\x1f"
-COLUMNS = (
-    "JobIDRaw,JobID,Cluster,User,Group,Account,Partition,JobName,Submit,Start,End,ElapsedRaw,"
-    "TimelimitRaw,NNodes,ReqNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,State,SubmitLine,"
-    "AdminComment,NodeList"
-)
 BATCH = 1000
 """Runs in a transaction: so few that others can commit in between."""
 
@@ -72,7 +65,7 @@ def reconcile(
         check_cluster(cluster)
     settings = load_settings(database_url=database_url, config=file)
     names = names_of(settings)
-    lines = rows_of(sacct, since=time.time() - days * DAY)
+    lines = rows_of_sacct(sacct, since=time.time() - days * DAY)
     with ready(settings) as store:
         report = store_missing(store, lines, cluster, storable(store, settings, names))
     if as_json:
@@ -81,36 +74,6 @@ def reconcile(
     out.print(f"{report.accepted:,} runs were missing, {report.duplicates:,} were known")
     for reason, rows in report.left_out.items():
         out.print(f"  left out: {rows:,} {reason}")
-
-
-def rows_of(sacct: str, *, since: float, columns: str = COLUMNS) -> list[str]:
-    """Return the rows of sacct for all jobs since ``since``, in the form that is safe to read.
-
-    Raises:
-        CommandError: sacct cannot be run or fails.
-    """
-    begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))
-    command = [sacct, "-a", "-X", "-D", "-P", f"--delimiter={SEPARATOR}", "-S", begin]
-    try:
-        process = subprocess.run(  # noqa: S603 - the administrator names the command
-            [*command, "-E", "now", "-o", columns],
-            env=environ | {"TZ": "UTC", "SLURM_TIME_FORMAT": "%s"},
-            capture_output=True,
-            check=True,
-        )
-    except OSError as error:
-        raise CommandError(
-            f"{sacct} cannot be run: {error.strerror}. Is Slurm installed here? --sacct names the "
-            "command.",
-            ExitCode.USAGE,
-        ) from error
-    except subprocess.CalledProcessError as error:
-        # libslurm says the cause last, after several lines about how it came to it.
-        *_, cause = error.stderr.decode("utf-8", "replace").strip().splitlines() or [""]
-        raise CommandError(
-            f"{sacct} cannot read Slurm's accounting here: {cause}", ExitCode.UNAVAILABLE
-        ) from error
-    return [f"{line}\n" for line in process.stdout.decode("utf-8", "replace").split("\n") if line]
 
 
 def store_missing(

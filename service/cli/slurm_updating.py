@@ -10,6 +10,7 @@ from rich.table import Table
 from predictors.jobs import LONGEST
 from service.cli.connection import token_of
 from service.cli.options import LONGEST_SECONDS
+from service.site.switch import OFF_SWITCH
 from service.slurm_updater.planning import LARGEST_SITE_FACTOR, Mode, Order
 from terminal.console import CommandError, ExitCode, err, out, print_json
 from terminal.options import AsJson
@@ -136,6 +137,7 @@ def slurm_updater(
         partitions=allow_list(partition),
         interval=interval,
         share=slurmctld_share / 100,
+        off_switch=str(OFF_SWITCH),
     )
     settings = UpdaterSettings(
         options=options,

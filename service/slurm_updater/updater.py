@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from math import inf
+from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -52,6 +53,7 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
         users, accounts, partitions: names whose jobs are updated; None means all.
         interval: seconds from round to round.
         share: largest share of slurmctld's time for updates, which all end within the interval.
+        off_switch: file that stops every effect on jobs; empty for none.
     """
 
     cluster: str | None = None
@@ -64,6 +66,12 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
     partitions: frozenset[str] | None = None
     interval: float = 60.0
     share: float = 0.05
+    off_switch: str = ""
+
+    @property
+    def is_off(self) -> bool:
+        """Whether `walltimed connect --off` has stopped every effect on jobs."""
+        return bool(self.off_switch) and Path(self.off_switch).exists()
 
     def concern(self, job: QueuedJob) -> bool:
         """Return whether the site's options allow the job and its user has not opted out."""
@@ -165,10 +173,14 @@ class Updater:
     def round(self, *, dry_run: bool = False) -> QueueUpdate:
         """Run one round: hand the queue over, then update jobs; with ``dry_run`` change nothing.
 
+        While the site has turned walltimed off, Slurm is not even asked.
+
         Raises:
             SlurmError: Slurm does not answer, or lets us change nothing.
             NonsenseError, RemoteError, ConnectionError: the service does not.
         """
+        if self._options.is_off:
+            return QueueUpdate(warnings=[f"{self._options.off_switch} is there: nothing is done."])
         now = self._clock()
         site = self._slurm.site()
         rules, warnings = rules_of(self._options, site)

@@ -69,7 +69,7 @@ def no_slurm(tmp_path, monkeypatch):
 def site(tmp_path, monkeypatch):
     """A machine whose filter is to be in mode soft, and whose accounting lacks a run."""
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
-    (tmp_path / "walltimed_config.lua").write_text('return { mode = "soft" }')
+    (tmp_path / "walltimed_site.json").write_text('{"mode": "soft"}')
     monkeypatch.setenv("PBS_CONF_FILE", str(tmp_path / "pbs.conf"))
     (tmp_path / "pbs.conf").write_text(f"PBS_HOME={tmp_path}\n")
     accounting = tmp_path / "server_priv" / "accounting"

@@ -9,6 +9,7 @@ import time
 from math import ceil
 from pathlib import Path
 
+import pbs_stand_in
 import pytest
 from fake_service import BAD_NAMES, GARBAGE, LONG_HEAD, fake_service, http, prediction
 from pbs_python_format import event_of, lines_of, resources_of, server_of, set_in
@@ -504,3 +505,17 @@ def test_a_real_job_without_a_walltime_gets_its_queues(tmp_path):
         run_hook(tmp_path, event, server, port=service.port)
     (asked,) = service.requests
     assert (asked["queue"], asked["requested_walltime"]) == ("workq", 3600)
+
+
+def test_the_switch_stops_it_before_its_settings_are_read(tmp_path, monkeypatch):
+    off, hook = tmp_path / "walltimed.off", tmp_path / "hook.py"
+    hook.write_text(pbs_stand_in.HOOK.read_text().replace("/etc/walltimed/walltimed.off", str(off)))
+    monkeypatch.setattr(pbs_stand_in, "HOOK", hook)
+    on = answered(tmp_path, prediction(), mode="soft")
+    off.write_text("")
+    stopped = answered(tmp_path, prediction(), mode="soft")
+    broken = answered(tmp_path, prediction(), token="x")
+    assert (len(on.requests), on.resources["soft_walltime"]) == (1, 422)
+    assert (stopped.verdict, stopped.requests, stopped.warnings) == ("accepted", [], [])
+    assert stopped.resources["soft_walltime"] is None
+    assert broken.warnings == []

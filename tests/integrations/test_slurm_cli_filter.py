@@ -227,3 +227,10 @@ def test_a_munge_that_hangs_takes_no_more_than_the_budget(any_site, tmp_path):
         done = submit(any_site, service, munge=str(hung), budget_ms=200)
     assert (done.result, done.told) == (0, [])
     assert done.seconds < 0.2 + BUSY_SECONDS
+
+
+def test_the_switch_silences_it(site):
+    with fake_service(prediction()) as service:
+        site.off.write_text("")
+        done = submit(site, service)
+    assert (done.told, service.requests) == ([], [])

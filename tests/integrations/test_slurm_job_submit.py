@@ -16,9 +16,10 @@ from fake_service import (
     http,
     prediction,
 )
-from slurm_scripts import JOB, LUAS, UNLIMITED, UNSET, Site
+from slurm_scripts import JOB, LUAS, UNLIMITED, UNSET, VARIANTS, Site
 
 from predictors.aged_length import site_factor
+from service.site.host_files import filter_values, with_json_values
 
 pytestmark = pytest.mark.skipif(not LUAS, reason="needs lua5.1, 5.3 or 5.4 with lua-socket")
 PATIENT = 3.0
@@ -150,6 +151,60 @@ def test_every_rung_of_the_ladder_does_what_it_says_and_no_more(site, mode, chan
     assert done.changes == changes
     assert bool(done.told) is is_told
     assert done.result == 0
+
+
+def written(site, service, variant):
+    """Write the site's settings in this form, for a patient filter at the service's address."""
+    patient = service.patience("budget_ms", seconds=1000)
+    rest = "".join(
+        f" c.{name} = {value}" for name, value in {"port": service.port, **patient}.items()
+    )
+    head, _, table = variant.rpartition("return ")
+    config = f"{head}local c = {table}{rest} return c"
+    (site.directory / "walltimed_config.lua").write_text(config)
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+def test_the_switch_stops_a_filter_however_its_settings_are_written(site, variant):
+    with fake_service(prediction()) as service:
+        written(site, service, variant)
+        (on,) = site.submit(JOB)
+        site.off.write_text("")
+        (off,) = site.submit(JOB)
+        site.off.unlink()
+        (on_again,) = site.submit(JOB)
+    assert on.changes == on_again.changes == {"admin_comment": "wtp=0b7c-42"}
+    assert (off.result, off.changes, off.told, off.errors) == (0, {}, [], [])
+    assert len(service.requests) == 2
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+def test_what_connect_has_written_wins_over_the_sites_own_settings(site, variant):
+    with fake_service(prediction()) as service:
+        written(site, service, variant)
+        connected = with_json_values("", {"mode": "observe"}, Path("x"))
+        (site.directory / "walltimed_site.json").write_text(connected)
+        site.submit(JOB)
+    assert "(observe)" in service.headers[0]
+
+
+def test_an_address_that_connect_has_written_wins_over_a_socket_of_the_site(site):
+    with fake_service(prediction()) as service:
+        site.configure(unix_socket="/nowhere", **service.patience("budget_ms", seconds=1000))
+        address = filter_values(f"http://127.0.0.1:{service.port}")
+        connected = with_json_values('{"mode": "soft", "unix_socket": "/no"}', address, Path("x"))
+        (site.directory / "walltimed_site.json").write_text(connected)
+        site.submit(JOB)
+    assert "(soft)" in service.headers[0]
+
+
+@pytest.mark.parametrize("connected", ["{", '{"mode": ["soft"]}', '{"mode": "soft"} or so', "[]"])
+def test_a_file_that_connect_has_not_written_turns_it_off(site, connected):
+    site.configure()
+    (site.directory / "walltimed_site.json").write_text(connected)
+    (done,) = site.submit(JOB)
+    assert (done.result, done.changes) == (0, {})
+    assert "is not what walltimed connect writes" in done.errors[0]
 
 
 BY_AGE = "PriorityType=priority/multifactor\nPriorityWeightAge=604800\n"

@@ -247,3 +247,12 @@ def test_without_a_configuration_the_script_passes(tmp_path):
         env={"WALLTIMED_SUBMITFILTER": str(tmp_path / "none")},
     )
     assert (done.stdout, done.stderr) == (SCRIPT, b"")
+
+
+def test_the_switch_lets_every_script_pass(tmp_path, monkeypatch):
+    off, copy = tmp_path / "walltimed.off", tmp_path / "filter.py"
+    copy.write_text(FILTER.read_text().replace("/etc/walltimed/walltimed.off", str(off)))
+    monkeypatch.setitem(globals(), "FILTER", copy)
+    assert answered(tmp_path, prediction())[1].startswith("walltimed: likely")
+    off.write_text("")
+    assert answered(tmp_path, prediction(), b"./relax\n", set_default=True) == (b"./relax\n", "")

@@ -23,6 +23,20 @@ JOB = {
     "min_mem_per_cpu": 2000,
 }
 
+VARIANTS = {
+    "double quotes": 'return { mode = "soft" }',
+    "single quotes": "return { mode = 'soft' }",
+    "a key in brackets": 'return { ["mode"] = "soft" }',
+    "a long string": "return { mode = [[soft]] }",
+    "twice": 'return { mode = "observe", mode = "soft" }',
+    "from the environment": 'return { mode = os.getenv("RUNG") or "soft" }',
+    "a variable": 'local rung = "soft" return { mode = rung }',
+    "below a comment": '--[[ mode = "observe" ]] return { mode = "soft" }',
+    "of two tables": 'local test = { mode = "observe" } return { mode = "soft" }',
+    "behind a path": 'return { token_file = "/etc/a--b", mode = "soft" }',
+}
+"""Settings of a site in mode soft, as Lua lets them be written."""
+
 
 def has_luasocket(lua: str) -> bool:
     probe = [lua, "-e", 'require("socket")']
@@ -61,8 +75,10 @@ class Site:
 
     def __init__(self, directory: Path, lua: str, slurm_conf: str = "ClusterName=Hill\n") -> None:
         self.directory, self.lua = directory, lua
+        self.off = directory / "walltimed.off"
         for script in SCRIPTS.glob("*.lua"):
-            shutil.copy(script, directory)
+            text = script.read_text("utf-8").replace("/etc/walltimed/walltimed.off", str(self.off))
+            (directory / script.name).write_text(text, "utf-8")
         (directory / "slurm.conf").write_text(slurm_conf)
 
     def configure(self, name: str = "walltimed_config.lua", **config) -> None:

@@ -1,12 +1,11 @@
-"""`walltimed connect` and `disconnect`: what they write, print and refuse, without a Slurm."""
+"""`walltimed connect`: what it writes, prints and refuses, without a Slurm."""
 
 import json
+import os
 import stat
 
 import pytest
 
-from service.cli import pbs_connecting
-from service.cli.host_files import with_lua_values
 from service.store import open_store
 
 CONF = "ClusterName=Hill\nSlurmUser=root\n"
@@ -32,6 +31,19 @@ def lines_for(walltimed, root, *options):
     return printed.splitlines(), said
 
 
+def connected_values(root):
+    """The settings that the filter reads after the site's own."""
+    return json.loads((root / "etc/slurm/walltimed_site.json").read_text())
+
+
+def states(root):
+    """What a change of any file would change."""
+    return {
+        path: (path.stat().st_ino, path.stat().st_mtime_ns, path.stat().st_ctime_ns)
+        for path in root.rglob("*")
+    }
+
+
 def test_it_writes_the_files_and_prints_the_lines_that_are_missing(walltimed, slurm):
     root = slurm()
     lines, said = lines_for(walltimed, root, "--mode", "advise")
@@ -52,9 +64,10 @@ def test_it_writes_the_files_and_prints_the_lines_that_are_missing(walltimed, sl
         "slurm-forwarder": 0o644,
         "walltimed.lua": 0o644,
         "walltimed_config.lua": 0o644,
+        "walltimed_site.json": 0o644,
         "job_submit.lua": 0o644,
     }
-    assert 'mode = "advise"' in (root / "etc/slurm/walltimed_config.lua").read_text()
+    assert connected_values(root) == {"mode": "advise"}
 
 
 def test_a_second_run_keeps_tokens_and_settings_and_prints_nothing_for_slurm_conf(
@@ -65,13 +78,104 @@ def test_a_second_run_keeps_tokens_and_settings_and_prints_nothing_for_slurm_con
     token = (root / "etc/walltimed/filter-token").read_text()
     slurm(CONF + "\n".join(lines) + "\n")
     config = root / "etc/slurm/walltimed_config.lua"
-    config.write_text('return { mode = "soft", budget_ms = 100 }')
+    own = "return { mode = 'soft', budget_ms = 100 }"
+    config.write_text(own)
     assert lines_for(walltimed, root, "--mode", "advise")[0] == []
-    assert config.read_text() == 'return { mode = "advise", budget_ms = 100 }'
+    assert config.read_text() == own
+    assert connected_values(root) == {"mode": "advise"}
+    lines_for(walltimed, root, "--url", "http://192.0.2.1:9000")
+    assert connected_values(root) == {"mode": "advise", "host": "192.0.2.1", "port": 9000}
+    lines_for(walltimed, root, "--url", "unix:/run/walltimed/walltimed.sock")
+    assert connected_values(root) == {
+        "mode": "advise",
+        "unix_socket": "/run/walltimed/walltimed.sock",
+    }
     assert (root / "etc/walltimed/filter-token").read_text() == token
     store = open_store(f"sqlite:///{tmp_path / 'walltimed.sqlite3'}")
     assert len(store.tokens.read_all()) == 2
     store.close()
+
+
+def test_files_that_need_no_change_are_kept_with_their_times(walltimed, slurm):
+    root = slurm()
+    lines_for(walltimed, root, "--mode", "advise")
+    before = states(root)
+    _, said = lines_for(walltimed, root, "--mode", "advise")
+    assert states(root) == before
+    assert said.count("kept: ") == 7
+    assert "written" not in said
+    filter_ = root / "etc/slurm/job_submit.lua"
+    os.utime(filter_, (5, 5))
+    lines_for(walltimed, root, "--mode", "observe")
+    assert filter_.stat().st_mtime > 5  # slurmctld reads the settings again
+
+
+def test_the_service_at_the_url_is_diagnosed(walltimed, slurm):
+    _, said = lines_for(walltimed, slurm(), "--url", "http://127.0.0.1:1")
+    assert "No service answers at http://127.0.0.1:1:" in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files away, as root does")
+def test_a_file_that_is_kept_keeps_its_owner_and_its_mode(walltimed, slurm):
+    root = slurm()
+    own = root / "etc/slurm/job_submit.lua"
+    own.write_text("-- password = hunter2")
+    own.chmod(0o600)
+    os.chown(own, 1, 1)
+    before = states(own.parent)[own]
+    lines_for(walltimed, root, "--dry-run")
+    assert states(own.parent)[own] == before
+    lines_for(walltimed, root)
+    status = own.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (1, 1, 0o600)
+
+
+@pytest.mark.parametrize("name", ["job_submit.lua", "walltimed_config.lua", "walltimed.lua"])
+@pytest.mark.parametrize("is_hard", [False, True])
+def test_no_link_is_followed(refused, slurm, tmp_path, name, is_hard):
+    root, victim = slurm(), tmp_path / "victim"
+    victim.write_text("secret")
+    victim.chmod(0o600)
+    link = root / "etc/slurm" / name
+    if is_hard:
+        link.hardlink_to(victim)
+    else:
+        link.symlink_to(victim)
+    said = refused("connect", "slurm", "--root", root)
+    assert f"{link} {'has another name, a hard link' if is_hard else 'is a link'}" in said
+    assert (victim.read_text(), stat.S_IMODE(victim.stat().st_mode)) == ("secret", 0o600)
+    assert not (root / "etc/walltimed").exists()
+
+
+def test_a_directory_behind_a_link_is_refused(refused, slurm, tmp_path):
+    root = slurm()
+    (root / "etc/walltimed").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    assert "etc/walltimed is a link" in refused("connect", "slurm", "--root", root)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [0o757, 0o775, 0o1777])
+def test_a_directory_that_others_may_write_is_refused(refused, slurm, mode):
+    root = slurm()
+    (root / "etc/slurm").chmod(mode)
+    said = refused("connect", "slurm", "--root", root)
+    assert f"etc/slurm may be written by others than its owner ({mode:04o})" in said
+    assert [path.name for path in (root / "etc/slurm").iterdir()] == ["slurm.conf"]
+
+
+def test_a_new_file_of_somebody_else_is_not_written_into(walltimed, slurm, tmp_path):
+    root, victim = slurm(), tmp_path / "victim"
+    victim.write_text("secret")
+    (root / "etc/slurm/walltimed.lua.new").symlink_to(victim)
+    lines_for(walltimed, root)
+    assert victim.read_text() == "secret"
+
+
+def test_a_slurm_user_that_is_no_name_is_refused(refused, slurm):
+    root = slurm("ClusterName=Hill\nSlurmUser=slurm --token-file /etc/shadow\n")
+    said = refused("connect", "slurm", "--root", root)
+    assert "SlurmUser 'slurm --token-file /etc/shadow' is no name of a user" in said
 
 
 def test_a_dry_run_changes_nothing(walltimed, slurm, tmp_path):
@@ -97,9 +201,7 @@ def test_what_a_site_has_of_its_own_stays(walltimed, slurm):
 def test_a_service_elsewhere_is_named_to_filter_and_forwarder(walltimed, slurm):
     root = slurm()
     lines_for(walltimed, root, "--url", "http://192.0.2.1:9000")
-    config = (root / "etc/slurm/walltimed_config.lua").read_text()
-    assert 'host = "192.0.2.1",' in config
-    assert "port = 9000," in config
+    assert connected_values(root) == {"host": "192.0.2.1", "port": 9000}
     options = (root / "etc/walltimed/slurm-forwarder").read_text()
     assert options == "OPTIONS=--user root --url http://192.0.2.1:9000\n"
 
@@ -110,6 +212,7 @@ def test_a_service_elsewhere_is_named_to_filter_and_forwarder(walltimed, slurm):
         (["--mode", "limit"], "it is one of off, observe, advise, order, soft, default-limit"),
         (["--url", "https://192.0.2.1"], "For TLS let a proxy"),
         (["--url", "http://service:8580"], "a number as the address"),
+        (["--url", 'unix:/run/"'], "or unix:FILE"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_written(refused, slurm, options, complaint):
@@ -149,56 +252,3 @@ def test_a_hook_for_another_host_has_its_settings_and_its_commands_are_said(wall
         "CLUSTER=hill\nOPTIONS=--url http://192.0.2.1:8580\n"
     )
     assert "qmgr < /usr/share/walltimed/pbs/walltimed.qmgr" in said
-
-
-def test_off_is_written_into_the_filters_settings_and_their_time_is_new(
-    walltimed, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
-    monkeypatch.setattr(pbs_connecting, "is_here", lambda: False)
-    config, script = tmp_path / "walltimed_config.lua", tmp_path / "job_submit.lua"
-    config.write_text('return {\n  mode = "soft", -- the rung\n}')
-    script.write_text("--")
-    changed = script.stat().st_mtime_ns
-    code, printed, _ = walltimed("connect", "--off")
-    assert code == 0
-    assert "mode off, which was soft" in " ".join(printed.split())
-    assert "slurm-updater --reset" in printed
-    assert config.read_text() == 'return {\n  mode = "off", -- the rung\n}'
-    assert script.stat().st_mtime_ns > changed
-    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "elsewhere" / "slurm.conf"))
-    assert walltimed("connect", "--off")[0] == 1
-
-
-def test_the_lines_and_what_is_left_to_do_are_printed_as_json(walltimed, slurm):
-    code, printed, _ = walltimed("connect", "slurm", "--root", slurm(), "--dry-run", "--json")
-    report = json.loads(printed)
-    assert code == 0
-    assert report["lines"][0] == "JobSubmitPlugins=lua"
-    assert report["steps"][-1] == "systemctl restart slurmctld"
-    assert report["files"][0] == {
-        "path": "/etc/walltimed/jobcomp-token",
-        "action": "would be written",
-        "scope": "ingest",
-    }
-
-
-def test_the_way_back_is_printed_as_json(walltimed, tmp_path, monkeypatch):
-    conf, config = tmp_path / "slurm.conf", tmp_path / "walltimed_config.lua"
-    monkeypatch.setenv("SLURM_CONF", str(conf))
-    monkeypatch.setattr(pbs_connecting, "is_here", lambda: False)
-    conf.write_text(CONF)
-    config.write_text('return { mode = "soft" }')
-    code, printed, _ = walltimed("connect", "--off", "--json")
-    assert json.loads(printed)["filters"] == [{"path": str(config), "mode": "soft"}]
-    code, printed, _ = walltimed("disconnect", "slurm", "--dry-run", "--json")
-    assert code == 0
-    removed = {"path": str(config), "action": "would be removed"}
-    assert removed in json.loads(printed)["files"]
-
-
-def test_a_commented_setting_is_left_and_the_value_is_put_first():
-    text = 'return {\n  -- host = "192.0.2.9",\n}'
-    assert with_lua_values(text, {"host": "192.0.2.1"}) == (
-        'return {\n  host = "192.0.2.1",\n  -- host = "192.0.2.9",\n}'
-    )

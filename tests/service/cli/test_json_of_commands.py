@@ -109,9 +109,6 @@ ELSEWHERE = {
     "queue": "test_user_commands",
     "report": "test_user_commands",
     "reconcile": "test_cli_accounting",
-    **dict.fromkeys(
-        ("connect slurm", "connect pbs", "disconnect slurm", "disconnect pbs"), "test_connect"
-    ),
     "tune": "test_tune_command",
     "verify": "test_simulate_command",
 }

@@ -885,3 +885,20 @@ def test_jobs_of_the_highest_priority_are_updated_first(slurm, updater):
     targets = {job.job_id: job.priority for job in recorded(slurm)}
     planned = [targets[each.job_id] for each in updater(mode=Mode.OBSERVE).round().planned]
     assert planned == sorted(planned, reverse=True)
+
+
+def test_while_the_switch_is_there_slurm_and_the_service_are_not_asked(
+    updater, slurm, client, tmp_path
+):
+    off = tmp_path / "walltimed.off"
+    following = updater(mode=Mode.SOFT, off_switch=str(off))
+    off.write_text("")
+    client.raises = SlurmError("asked")
+    (slurm.directory / "squeue").rename(slurm.directory / "squeue.away")
+    update = following.round()
+    assert (update.jobs, update.planned) == (0, [])
+    assert update.warnings == [f"{off} is there: nothing is done."]
+    (slurm.directory / "squeue.away").rename(slurm.directory / "squeue")
+    off.unlink()
+    client.raises = None
+    assert following.round().planned

@@ -3,13 +3,15 @@
 import pytest
 from msgspec.structs import replace
 
-from service.operations.diagnosing import (
-    FilterFile,
-    QueueDiagnostics,
+from service.site.diagnosing import (
+    FilterMode,
     ServiceDiagnostics,
-    SiteDiagnostics,
-    UnknownRuns,
+    asking_filters,
+    check_filter_mode,
+    check_queue,
     diagnose,
+    unknown_to_accounting,
+    without_rights,
 )
 from service.store import ClusterDiagnostics, Shift
 
@@ -29,16 +31,9 @@ WORKS = ClusterDiagnostics(
 )
 
 
-def names(service, *clusters, **site):
-    found = diagnose(
-        service,
-        clusters,
-        fingerprint="h",
-        release="1.2.3",
-        now=NOW,
-        site=SiteDiagnostics(**site),
-        snapshot_max_age_seconds=600,
-    )
+def names(service, *clusters, site=lambda _asking: ()):
+    faults = site(asking_filters(service, NOW))
+    found = diagnose(service, clusters, fingerprint="h", release="1.2.3", now=NOW, site=faults)
     return [(each.name, each.cluster) for each in found]
 
 
@@ -47,7 +42,17 @@ def asked_in(mode, ago, name="walltimed.lua", release="1.2.3"):
 
 
 def says(mode):
-    return FilterFile(filter="walltimed.lua", path="/etc/x", mode=mode, changed_at=NOW - 60)
+    """The faults of a filter whose file says so."""
+    wanted = FilterMode(filter="walltimed.lua", path="/etc/x", mode=mode, changed_at=NOW - 60)
+    return lambda asking: check_filter_mode(wanted, asking, NOW)
+
+
+def queue(trouble=None, age=60):
+    return lambda _asking: check_queue("hill", NOW - age, trouble, now=NOW, oldest=600)
+
+
+def none(_asking):
+    return ()
 
 
 SILENT = ServiceDiagnostics(url="http://127.0.0.1:8580", silence="refused")
@@ -56,7 +61,6 @@ ASKED = ClusterDiagnostics(cluster="default", predictions=9, overdue=9, last_pre
 REPORTED = ClusterDiagnostics(cluster="hill", runs=9, last_run=NOW - 60)
 DALE = replace(REPORTED, cluster="dale")
 EARLIER = Shift(seconds=-3600, jobs=9)
-QUEUE = QueueDiagnostics(cluster="hill", taken_at=NOW - 60)
 CALL = {"route": "/v1/predictions", "status": "401"}
 
 
@@ -73,57 +77,59 @@ def seen(*samples):
     [
         pytest.param(service, clusters, site, expected, id=case)
         for case, service, clusters, site, expected in [
-            ("all is well", WELL, [WORKS], {}, ""),
-            ("a young cluster", WELL, [YOUNG], {}, ""),
+            ("all is well", WELL, [WORKS], none, ""),
+            ("a young cluster", WELL, [YOUNG], none, ""),
             ("no answer, and the history is looked at nevertheless", SILENT,
-             [replace(WORKS, overdue=7)], {}, "no-service no-completions:hill"),
-            ("read-only", replace(WELL, status="read-only", detail="Full."), [], {}, "not-ready"),
+             [replace(WORKS, overdue=7)], none, "no-service no-completions:hill"),
+            ("read-only", replace(WELL, status="read-only", detail="Full."), [], none, "not-ready"),
             ("another history says nothing more", replace(WELL, history="another"),
-             [replace(WORKS, ahead=3)], {}, "other-history"),
-            ("not restarted", replace(WELL, release="1.2.2"), [], {}, "other-release"),
-            ("refused calls", calls(12.0), [], {}, "refused-calls"),
-            ("answered calls", calls(99.0, status="200"), [], {}, ""),
-            ("refused calls of strangers", calls(7.0, route="none"), [], {}, ""),
-            ("no refused calls", calls(0.0, status="403"), [], {}, ""),
-            ("no run of any job", WELL, [replace(ASKED, cluster="hill", overdue=1)], {},
+             [replace(WORKS, ahead=3)], none, "other-history"),
+            ("not restarted", replace(WELL, release="1.2.2"), [], none, "other-release"),
+            ("refused calls", calls(12.0), [], none, "refused-calls"),
+            ("answered calls", calls(99.0, status="200"), [], none, ""),
+            ("refused calls of strangers", calls(7.0, route="none"), [], none, ""),
+            ("no refused calls", calls(0.0, status="403"), [], none, ""),
+            ("no run of any job", WELL, [replace(ASKED, cluster="hill", overdue=1)], none,
              "no-completions:hill"),
-            ("no run of late", WELL, [replace(WORKS, overdue=5)], {}, "no-completions:hill"),
-            ("no prediction at all", WELL, [REPORTED], {}, "no-predictions:hill"),
+            ("no run of late", WELL, [replace(WORKS, overdue=5)], none, "no-completions:hill"),
+            ("no prediction at all", WELL, [REPORTED], none, "no-predictions:hill"),
             ("no prediction of late", WELL,
-             [replace(WORKS, unasked=5, last_prediction=NOW - 86400)], {}, "no-predictions:hill"),
-            ("predictions that find no run", WELL, [replace(WORKS, scored=0)], {}, "apart:hill"),
-            ("runs of another zone", WELL, [replace(WORKS, scored=0, moved=EARLIER)], {},
+             [replace(WORKS, unasked=5, last_prediction=NOW - 86400)], none,
+             "no-predictions:hill"),
+            ("predictions that find no run", WELL, [replace(WORKS, scored=0)], none, "apart:hill"),
+            ("runs of another zone", WELL, [replace(WORKS, scored=0, moved=EARLIER)], none,
              "wrong-zone:hill"),
-            ("jobs that repeat", WELL, [replace(WORKS, moved=EARLIER)], {}, ""),
-            ("runs that were stored twice", WELL, [replace(WORKS, twice=EARLIER)], {},
+            ("jobs that repeat", WELL, [replace(WORKS, moved=EARLIER)], none, ""),
+            ("runs that were stored twice", WELL, [replace(WORKS, twice=EARLIER)], none,
              "wrong-zone:hill"),
-            ("runs that lie ahead", WELL, [replace(WORKS, ahead=2)], {}, "runs-ahead:hill"),
+            ("runs that lie ahead", WELL, [replace(WORKS, ahead=2)], none, "runs-ahead:hill"),
             ("a filter in the mode before", seen(asked_in("observe", 5)), [],
-             {"filter_files": [says("soft")]}, "other-mode"),
+             says("soft"), "other-mode"),
             ("a filter that should be off", seen(asked_in("observe", 5)), [],
-             {"filter_files": [says("off")]}, "other-mode"),
+             says("off"), "other-mode"),
             ("a filter that has changed", seen(asked_in("observe", 50), asked_in("soft", 5)), [],
-             {"filter_files": [says("soft")]}, ""),
+             says("soft"), ""),
             ("no job since the change", seen(asked_in("observe", 70)), [],
-             {"filter_files": [says("soft")]}, ""),
+             says("soft"), ""),
             ("a filter that tells no mode", seen(asked_in("", 5)), [],
-             {"filter_files": [says("soft")]}, ""),
+             says("soft"), ""),
             ("another filter", seen(asked_in("advise", 5, "cli_filter.lua")), [],
-             {"filter_files": [says("soft")]}, ""),
+             says("soft"), ""),
             ("an old filter in two modes",
-             seen(*(asked_in(mode, 5, release="1.0") for mode in ("observe", "soft"))), [], {},
+             seen(*(asked_in(mode, 5, release="1.0") for mode in ("observe", "soft"))), [], none,
              "other-filter"),
-            ("an updater without rights", WELL, [WORKS], {"updater": "walltimed"}, "no-rights"),
-            ("a queue that is well", WELL, [], {"queues": [QUEUE]}, ""),
+            ("an updater without rights", WELL, [WORKS],
+             lambda _asking: [without_rights("walltimed")], "no-rights"),
+            ("a queue that is well", WELL, [], queue(), ""),
             ("a queue that is not forecast", WELL, [],
-             {"queues": [replace(QUEUE, trouble="It takes too long.")]}, "queue-trouble:hill"),
+             queue("It takes too long."), "queue-trouble:hill"),
             ("a queue that is not renewed", WELL, [],
-             {"queues": [replace(QUEUE, taken_at=NOW - 601)]}, "old-queue:hill"),
+             queue(age=601), "old-queue:hill"),
         ]
     ],
 )  # fmt: skip
 def test_the_doctor_finds_what_does_not_fit(service, clusters, site, expected):
-    found = names(service, *clusters, **site)
+    found = names(service, *clusters, site=site)
     assert " ".join(f"{name}:{cluster}" if cluster else name for name, cluster in found) == expected
 
 
@@ -154,8 +160,7 @@ def test_names_that_are_not_alike_are_one_cluster_only_if_there_are_no_others():
 
 def test_runs_that_the_accounting_does_not_know_are_told_with_the_first_jobs():
     jobs = [(str(number), "eve") for number in range(5)]
-    site = SiteDiagnostics(unknown_runs=[UnknownRuns(cluster="hill", jobs=jobs)])
-    (found,) = diagnose(WELL, [], fingerprint="h", release="1.2.3", now=NOW, site=site)
+    found = unknown_to_accounting("hill", jobs)
     assert (found.name, found.cluster, found.is_wrong) == ("unknown-runs", "hill", True)
     assert "5 runs" in found.says
     assert "0 of eve, 1 of eve, 2 of eve, …" in found.says

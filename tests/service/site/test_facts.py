@@ -6,9 +6,9 @@ import time
 import pytest
 from runs import a_run, reported
 
-from service.cli import doctor
-from service.cli.doctor import filter_files, queues_of, site_diagnostics, updater_without_rights
-from service.cli.reconcile import SEPARATOR
+from service.site import facts
+from service.site.accounting import SEPARATOR, known_jobs
+from service.site.facts import filter_modes, queues_of, unknown_runs, updater_without_rights
 
 NOW = time.time()
 HOUR = 3600.0
@@ -39,8 +39,8 @@ def ended(job, ago, cluster="hill", user="ada"):
 
 
 def unknown(store):
-    found = site_diagnostics(store, since=NOW - 24 * HOUR, now=NOW)
-    return {each.cluster: each.jobs for each in found.unknown_runs}
+    since = NOW - 24 * HOUR
+    return unknown_runs(store, known_jobs(since), since, NOW)
 
 
 def rows(*jobs):
@@ -94,17 +94,38 @@ def test_an_updater_that_slurm_lets_change_no_jobs_is_found(commands, level, ena
     assert updater_without_rights() == user
 
 
-def test_the_modes_in_the_files_of_filters_are_read(tmp_path, monkeypatch):
-    (tmp_path / "walltimed_config.lua").write_text(
-        'return {\n  -- mode = "off"\n  mode = "soft",\n}'
-    )
+@pytest.fixture
+def filters(tmp_path, monkeypatch):
+    """A host with the settings of a filter and of a hook; gives the place of the switch."""
+    (tmp_path / "walltimed_site.json").write_text('{"mode": "soft"}')
     (tmp_path / "pbs-hook.json").write_text('{"mode": "observe"}')
     os.utime(tmp_path / "pbs-hook.json", (5.0, 5.0))
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
-    monkeypatch.setattr(doctor, "PBS_HOOK_FILE", tmp_path / "pbs-hook.json")
-    lua, pbs = filter_files()
+    monkeypatch.setattr(facts, "HOOK_CONFIG", tmp_path / "pbs-hook.json")
+    monkeypatch.setattr(facts, "OFF_SWITCH", tmp_path / "walltimed.off")
+    return tmp_path / "walltimed.off"
+
+
+@pytest.mark.usefixtures("filters")
+def test_the_modes_in_the_files_of_filters_are_read(tmp_path):
+    lua, pbs = filter_modes()
     assert (lua.filter, lua.mode) == ("walltimed.lua", "soft")
     assert (pbs.filter, pbs.mode, pbs.changed_at) == ("walltimed_hook.py", "observe", 5.0)
+    (tmp_path / "walltimed_site.json").write_text("{}")
+    (tmp_path / "pbs-hook.json").write_text("no object")
+    assert list(filter_modes()) == []
+
+
+def test_a_switch_that_is_there_is_the_mode_of_every_filter_and_is_noted(filters, store):
+    filters.write_text("")
+    os.utime(filters, (NOW - HOUR, NOW - HOUR))
+    assert {(mode.path, mode.mode) for mode in filter_modes()} == {(str(filters), "off")}
+    found = next(facts.site_faults(store, [], since=NOW - HOUR, now=NOW, oldest=600.0))
+    assert (found.name, found.is_wrong, found.remedy) == (
+        "switched-off",
+        False,
+        "walltimed connect --on",
+    )
 
 
 @pytest.mark.usefixtures("commands")

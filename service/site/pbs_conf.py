@@ -5,13 +5,14 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from service.cli.host_files import (
+from service.site.host_files import (
     SERVICE_USER,
     HostFile,
     below,
-    filter_values,
     forwarder_options,
     read,
     script,
@@ -28,11 +29,16 @@ HOOK = "walltimed_hook.py"
 MODES = ("off", "observe", "order", "soft", "default-limit")
 LOG_GROUP = "pbsacct"
 SECONDS = 60.0
-IMPORT_CONFIG = f"import hook walltimed application/x-config default {CONFIG}"
 
 
-def pbs_files(root: Path, address: str, cluster: str, mode: str | None) -> list[HostFile]:
+def pbs_files(root: Path, address: str, cluster: str, values: Mapping[str, Any]) -> list[HostFile]:
     """Return the files: tokens, settings of the hook, settings of the follower.
+
+    Args:
+        root: ``/``, or the top of a tree for another host.
+        address: of the service.
+        cluster: name of the history.
+        values: settings of the hook that are to change.
 
     Raises:
         CommandError: the service listens on a Unix socket, which neither of them can use.
@@ -41,26 +47,21 @@ def pbs_files(root: Path, address: str, cluster: str, mode: str | None) -> list[
         raise CommandError(
             "Hook and follower of PBS need http://ADDRESS:PORT: give --url.", ExitCode.USAGE
         )
-    values = {"cluster": cluster, **filter_values(address), **({"mode": mode} if mode else {})}
-    config = read(below(root, CONFIG)) or read(packaged_config())
+    config = read(below(root, CONFIG)) or read(script("pbs/walltimed_hook.json"))
+    changed = with_json_values(config, {"cluster": cluster, **values}, CONFIG)
     options = " ".join(forwarder_options(address))
     return [
         HostFile(path=TOKEN, group=SERVICE_USER, mode=0o640, scope="ingest"),
         HostFile(path=FILTER_TOKEN, mode=0o600, scope="predict"),
-        HostFile(path=CONFIG, text=with_json_values(config, values, CONFIG)),
+        HostFile(path=CONFIG, text=changed),
         HostFile(path=FOLLOWER_OPTIONS, text=f"CLUSTER={cluster}\nOPTIONS={options}\n"),
     ]
-
-
-def packaged_config() -> Path:
-    """Return the settings of the hook as they are installed."""
-    return script("pbs/walltimed_hook.json")
 
 
 def hook_commands() -> str:
     """Return the commands of qmgr that make hook and resources, or renew the hook.
 
-    What exists is not made: disconnecting leaves the resources.
+    What exists is not made: jobs may have the resources, and they stay without the hook.
     """
     commands = script("pbs/walltimed.qmgr")
     lines = read(commands).splitlines()

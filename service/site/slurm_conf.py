@@ -2,19 +2,22 @@
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
-from service.cli.host_files import (
+from service.site.host_files import (
     SERVICE_USER,
+    USER_NAME,
     HostFile,
     below,
-    filter_values,
     forwarder_options,
     read,
     script,
-    with_lua_values,
+    values_of_json,
+    with_json_values,
 )
 from terminal.console import CommandError, ExitCode
 
@@ -22,11 +25,12 @@ JOBCOMP_TOKEN = Path("/etc/walltimed/jobcomp-token")
 FILTER_TOKEN = Path("/etc/walltimed/filter-token")
 FORWARDER_OPTIONS = Path("/etc/walltimed/slurm-forwarder")
 FORWARDER = "walltimed-slurm-forwarder"
-FILTER, CONFIG = "job_submit.lua", "walltimed_config.lua"
+FILTER, OURS, CONFIG = "job_submit.lua", "walltimed.lua", "walltimed_config.lua"
+"""Slurm's script, which loads ours, and the settings that are the site's own."""
+CONNECTED = "walltimed_site.json"
+"""The settings that `walltimed connect` writes; ours reads them after the site's own."""
 MODES = ("off", "observe", "advise", "order", "soft", "default-limit")
 COMPLETIONS = "http://127.0.0.1:8581/v1/adapters/slurm/jobcomp?cluster={cluster}"
-OURS = "walltimed.lua"
-"""Our job_submit.lua loads this file, and one of the site's that took over its parts does, too."""
 
 
 class SlurmSite(Struct, frozen=True, kw_only=True):
@@ -49,9 +53,9 @@ def slurm_site(root: Path, cluster: str | None, user: str | None) -> SlurmSite:
     """Read slurm.conf, which SLURM_CONF names; options win over its values.
 
     Raises:
-        CommandError: it does not exist or names no cluster.
+        CommandError: it does not exist or names no cluster, or its SlurmUser is no user name.
     """
-    conf = Path(os.environ.get("SLURM_CONF", "/etc/slurm/slurm.conf"))
+    conf = conf_path()
     values = values_in(read(below(root, conf)))
     name = cluster or values.get("clustername", "").lower()
     if not name:
@@ -59,9 +63,15 @@ def slurm_site(root: Path, cluster: str | None, user: str | None) -> SlurmSite:
             f"{below(root, conf)} names no ClusterName: set SLURM_CONF, or give --cluster.",
             ExitCode.USAGE,
         )
-    return SlurmSite(
-        conf=conf, cluster=name, user=user or values.get("slurmuser", "root"), values=values
-    )
+    owner = user or values.get("slurmuser", "root")
+    if not USER_NAME.fullmatch(owner):
+        raise CommandError(f"SlurmUser {owner!r} is no name of a user.", ExitCode.USAGE)
+    return SlurmSite(conf=conf, cluster=name, user=owner, values=values)
+
+
+def conf_path() -> Path:
+    """Return the path of slurm.conf, which SLURM_CONF names."""
+    return Path(os.environ.get("SLURM_CONF", "/etc/slurm/slurm.conf"))
 
 
 def values_in(conf: str) -> dict[str, str]:
@@ -105,26 +115,27 @@ def replaced_lines(site: SlurmSite) -> list[str]:
     ]
 
 
-def connecting_lines(site: SlurmSite) -> list[str]:
-    """Return the lines of slurm.conf that still connect it."""
-    ours = re.compile(r"127\.0\.0\.1:8581/v1/adapters/slurm/jobcomp")
-    if not ours.search(site.values.get("jobcomploc", "")):
-        return []
-    return [f"{key}={site.values.get(key.lower(), '')}" for key in wanted_lines(site)]
+def slurm_files(
+    site: SlurmSite, root: Path, address: str, values: Mapping[str, Any]
+) -> list[HostFile]:
+    """Return the files: tokens, the forwarder's options, the filter with its settings.
 
-
-def slurm_files(site: SlurmSite, root: Path, address: str, mode: str | None) -> list[HostFile]:
-    """Return the files: tokens, the filter with its settings, the forwarder's options."""
+    Args:
+        site: the Slurm.
+        root: ``/``, or the top of a tree for another host.
+        address: of the service.
+        values: settings of the filter that are to change.
+    """
     beside = site.conf.parent
-    config = read(below(root, beside / CONFIG)) or read(script(f"slurm/{CONFIG}"))
-    values = {**filter_values(address), **({"mode": mode} if mode else {})}
+    connected = with_json_values(read(below(root, beside / CONNECTED)), values, beside / CONNECTED)
     options = " ".join(["--user", site.user, *forwarder_options(address)])
     return [
         HostFile(path=JOBCOMP_TOKEN, group=SERVICE_USER, mode=0o640, scope="ingest"),
         HostFile(path=FILTER_TOKEN, owner=site.user, mode=0o600, scope="predict"),
         HostFile(path=FORWARDER_OPTIONS, text=f"OPTIONS={options}\n"),
-        HostFile(path=beside / "walltimed.lua", text=read(script("slurm/walltimed.lua"))),
-        HostFile(path=beside / CONFIG, text=with_lua_values(config, values)),
+        our_filter(beside),
+        HostFile(path=beside / CONFIG, text=read(script(f"slurm/{CONFIG}")), is_kept=True),
+        HostFile(path=beside / CONNECTED, text=connected),
         # Last: slurmctld reads all of them again when this one changes.
         HostFile(
             path=beside / FILTER,
@@ -134,20 +145,23 @@ def slurm_files(site: SlurmSite, root: Path, address: str, mode: str | None) -> 
     ]
 
 
+def our_filter(directory: Path) -> HostFile:
+    """Return the filter of this release."""
+    return HostFile(path=directory / OURS, text=read(script(f"slurm/{OURS}")))
+
+
+def connected_mode(directory: Path) -> str | None:
+    """Return the mode that `walltimed connect` has set for the filter; None if it has set none."""
+    path = directory / CONNECTED
+    mode = values_of_json(read(path), path).get("mode")
+    return mode if mode in MODES else None
+
+
 def is_the_sites(file: Path) -> bool:
     """Return whether a filter exists that is not a copy of ours."""
     return file.is_file() and "walltimed: copy it beside slurm.conf" not in read(file)
 
 
 def calls_walltimed(file: Path) -> bool:
-    """Return whether a filter loads ours."""
+    """Return whether a filter loads ours, as one of the site's does that took over its parts."""
     return OURS in read(file)
-
-
-def removable_files(site: SlurmSite) -> list[Path]:
-    """Return the files that connecting has written, without a filter of the site's own."""
-    beside = site.conf.parent
-    files = [JOBCOMP_TOKEN, FILTER_TOKEN, FORWARDER_OPTIONS]
-    if is_the_sites(beside / FILTER):
-        return files
-    return [*files, beside / FILTER, beside / CONFIG, beside / "walltimed.lua"]

@@ -1,0 +1,137 @@
+"""Facts that this machine and the history show of the resource manager, as faults.
+
+Sources that are not installed or not readable are left out.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from service.site.accounting import KnownJobs, known_jobs
+from service.site.diagnosing import (
+    AskingFilter,
+    Diagnosis,
+    FilterMode,
+    check_filter_mode,
+    check_queue,
+    note,
+    unknown_to_accounting,
+    without_rights,
+)
+from service.site.host_files import read, values_of_json
+from service.site.pbs_conf import CONFIG as HOOK_CONFIG
+from service.site.slurm_conf import CONNECTED, conf_path
+from service.site.switch import OFF_SWITCH, UPDATER, output_of
+from terminal.console import CommandError
+from terminal.words import duration
+
+if TYPE_CHECKING:
+    from service.store import Store
+
+LATE_SECONDS = 600.0
+"""Accounting may know of a run so much later than the history."""
+
+_SLURM_USER = re.compile(r"^SlurmUser\s*= ([^(\s]+)", re.MULTILINE)
+
+
+def site_faults(
+    store: "Store", asking: Sequence[AskingFilter], *, since: float, now: float, oldest: float
+) -> Iterator[Diagnosis]:
+    """Yield modes, rights, queues and runs that do not fit the resource manager.
+
+    Args:
+        store: the history.
+        asking: submit filters that have asked.
+        since: Unix seconds; runs that ended later are looked for in the accounting.
+        now: Unix seconds.
+        oldest: seconds from which a live queue is old.
+    """
+    if (off_since := time_of(OFF_SWITCH)) is not None:
+        says = f"{OFF_SWITCH} has stopped every effect on jobs for {duration(now - off_since)}."
+        yield note("switched-off", says)
+    for mode in filter_modes():
+        yield from check_filter_mode(mode, asking, now)
+    if user := updater_without_rights():
+        yield without_rights(user)
+    for cluster, taken_at, trouble in queues_of(store):
+        yield from check_queue(cluster, taken_at, trouble, now=now, oldest=oldest)
+    for cluster, jobs in unknown_runs(store, known_jobs(since), since, now).items():
+        yield unknown_to_accounting(cluster, jobs)
+
+
+def filter_modes() -> Iterator[FilterMode]:
+    """Yield the modes that `walltimed connect` has set for submit filters on this machine."""
+    off_since = time_of(OFF_SWITCH)
+    slurm = conf_path().parent / CONNECTED
+    for name, path in (("walltimed.lua", slurm), ("walltimed_hook.py", HOOK_CONFIG)):
+        changed = time_of(path)
+        mode = mode_in(path) if changed is not None else None
+        if changed is not None and off_since is not None:
+            yield FilterMode(name, str(OFF_SWITCH), "off", off_since)
+        elif changed is not None and mode:
+            yield FilterMode(name, str(path), mode, changed)
+
+
+def mode_in(path: Path) -> str | None:
+    """Return the mode in a file of settings; None where it cannot be read or has none."""
+    try:
+        mode = values_of_json(read(path), path).get("mode")
+    except (CommandError, OSError):
+        return None
+    return mode if isinstance(mode, str) else None
+
+
+def time_of(path: Path) -> float | None:
+    """Return the time at which a file was changed, in Unix seconds; None without it."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None
+
+
+def queues_of(store: "Store") -> Iterator[tuple[str, float, str | None]]:
+    """Yield cluster, time and forecast error of each live queue."""
+    from service.live_queue.job_forecasts import unpacked  # noqa: PLC0415 - loads the simulator
+
+    for cluster in sorted(store.queues.versions()):
+        if found := store.queues.read(cluster):
+            queue = unpacked(found[1], cluster)
+            yield cluster, queue.snapshot.taken_at, queue.trouble
+
+
+def updater_without_rights() -> str | None:
+    """Return the user of the updater's unit, if Slurm does not let that user change jobs."""
+    if not (shutil.which("systemctl") and shutil.which("sacctmgr")):
+        return None
+    if output_of("systemctl", "is-enabled", UPDATER) not in {"enabled", "enabled-runtime"}:
+        return None
+    user = output_of("systemctl", "show", "--property=User", "--value", UPDATER) or "root"
+    owner = _SLURM_USER.search(output_of("scontrol", "show", "config"))
+    if user in {"root", owner[1] if owner else "slurm"}:
+        return None
+    level = output_of("sacctmgr", "-nP", "show", "user", f"name={user}", "format=adminlevel")
+    return None if level in {"Operator", "Administrator"} else user
+
+
+def unknown_runs(
+    store: "Store", jobs: Mapping[str | None, KnownJobs], since: float, now: float
+) -> dict[str, list[tuple[str, str | None]]]:
+    """Return job id and user of each run that no accounting of its cluster knows, by cluster.
+
+    A cluster of which the accounting knows no run at all is another one's, or its jobs are not
+    shown to this user: nothing is said of it.
+    """
+    runs_by_cluster: dict[str, list[tuple[bool, str, str | None]]] = {}
+    for run in store.past_runs.exported(None, since, now - LATE_SECONDS) if jobs else ():
+        job = run.submission
+        accounting = jobs.get(job.cluster) or jobs.get(None)
+        if accounting is not None and job.job_id and run.end_time >= accounting.since:
+            is_known = job.job_id in accounting.ids
+            runs_by_cluster.setdefault(job.cluster, []).append((is_known, job.job_id, job.user))
+    return {
+        cluster: [(job, user) for is_known, job, user in runs if not is_known]
+        for cluster, runs in sorted(runs_by_cluster.items())
+        if any(is_known for is_known, _, _ in runs) and not all(is_known for is_known, _, _ in runs)
+    }
