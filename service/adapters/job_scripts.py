@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from service.adapters.pbs import cores_of
 from service.adapters.values import clock, count, kibibytes, slurm_walltime
+from terminal.console import ExitCode
 
 LONGEST = 10_000
 """Lines of a script that are read."""
@@ -30,6 +31,8 @@ SLURM_OPTIONS: Mapping[str, str] = {
 
 class ScriptError(ValueError):
     """Raised for a script that its resource manager would refuse; the message names the line."""
+
+    exit_code = ExitCode.USAGE
 
 
 class Word(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from service.adapters.job_scripts import ScriptError, request_in
+from service.adapters.job_scripts import request_in
 from service.adapters.values import slurm_walltime
 from service.cli.connection import ClusterName, TokenFile, Url, asking, refuse_while_starting
 from service.cli.times import moment, moment_within
@@ -69,16 +69,13 @@ def read_script(script: Path | None) -> dict[str, Any]:
 
     Raises:
         OSError: it cannot be read.
-        CommandError: its resource manager would refuse it.
+        ScriptError: its resource manager would refuse it.
     """
     if script is None:
         return {}
-    try:
-        if str(script) == "-":
-            return request_in(typer.get_text_stream("stdin").read())
-        return {"application": script.name, **request_in(script.read_text("utf-8", "replace"))}
-    except ScriptError as error:
-        raise CommandError(str(error), ExitCode.USAGE) from error
+    if str(script) == "-":
+        return request_in(typer.get_text_stream("stdin").read())
+    return {"application": script.name, **request_in(script.read_text("utf-8", "replace"))}
 
 
 def fields_of_options(

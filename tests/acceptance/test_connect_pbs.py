@@ -1,4 +1,4 @@
-"""`walltimed connect pbs` and back on a machine of its own, with a qmgr that notes what it is told.
+"""`walltimed connect pbs`, off and on, on a machine of its own, with a qmgr that notes commands.
 
 `test_openpbs.py` does the first on a real server.
 """
@@ -20,7 +20,9 @@ case $given in
 "list hook walltimed") test -e {HOME}/hook && echo "Hook walltimed" ;;
 "list resource "*)
     test -e "{HOME}/${{given#list resource }}" && echo "Resource ${{given#list resource }}" ;;
-"delete hook walltimed") rm {HOME}/hook ;;
+"export hook walltimed"*) cat {HOME}/script ;;
+*"import hook walltimed application/x-python"*)
+    cat /usr/share/walltimed/pbs/walltimed_hook.py > {HOME}/script ;;
 esac
 case $given in *"create hook"*) touch {HOME}/hook ;; esac
 echo "$given" | sed -n 's/^create resource \\([^ ]*\\).*/\\1/p' | while read -r name; do
@@ -53,7 +55,7 @@ def group_of_log(machine):
     return machine.run("stat", "--format", "%G", f"{HOME}/server_priv").strip()
 
 
-def test_the_hook_is_made_renewed_turned_off_and_deleted(machine):
+def test_the_hook_is_made_renewed_turned_off_and_on(machine):
     said = machine.run("walltimed", "connect", "pbs", "--mode", "soft")
     assert "written: /etc/walltimed/pbs-token (root:walltimed 0640" in said
     assert "create hook walltimed" in told(machine)
@@ -66,15 +68,15 @@ def test_the_hook_is_made_renewed_turned_off_and_deleted(machine):
     imported = "import hook walltimed application/x-config default /etc/walltimed/pbs-hook.json"
     assert imported in renewed
 
-    assert "mode off, which was observe" in machine.run("walltimed", "connect", "--off")
-    assert told(machine) == [imported]
-    assert '"mode": "off"' in machine.run("cat", "/etc/walltimed/pbs-hook.json")
+    off = "/etc/walltimed/walltimed.off"
+    assert "off: the hook walltimed of PBS" in machine.run("walltimed", "connect", "--off")
+    assert not [line for line in told(machine) if line.startswith("import")]
+    machine.run("test", "-e", off)
+    assert f"walltimed connect --on, as {off}" in machine.run("walltimed", "connect", "pbs")
+    told(machine)
 
-    said = machine.run("walltimed", "disconnect", "pbs")
-    assert said.count("its token revoked") == 2
-    assert told(machine) == ["delete hook walltimed"]
-    assert group_of_log(machine) == "root"
-
-    machine.run("walltimed", "connect", "pbs")
-    again = [line for line in told(machine) if line.startswith("create")]
-    assert again == ["create hook walltimed"]  # jobs may have the resource: it had stayed
+    machine.write(f"{HOME}/script", "# of an earlier release")
+    assert "off: the hook walltimed of PBS" in machine.run("walltimed", "connect", "--off")
+    assert [line for line in told(machine) if line.startswith("import")]
+    assert "removed: filters do again" in machine.run("walltimed", "connect", "--on")
+    assert machine.run("ls", "/etc/walltimed").count("walltimed.off") == 0
