@@ -7,28 +7,13 @@ from base64 import b64decode
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from service import munge
 from service.errors import ForbiddenError, MissingTokenError, MungeTooLongError
 from service.settings import Settings
 from service.store import Token, parse_token
-
-
-class Scope(StrEnum):
-    """The permissions of a token; ``admin`` allows everything.
-
-    ``read`` is good for everything that is no secret and changes nothing; ``self`` for what belongs
-    to one user, and for the numbers of jobs in the live queue.
-    """
-
-    PREDICT = "predict"
-    INGEST = "ingest"
-    READ = "read"
-    SELF = "self"
-    ADMIN = "admin"
-
+from terminal.scopes import Scope
 
 MOST_CACHED_HEADERS = 1_000
 """Size of the cache of valid Authorization headers; one token can be spelled in many ways."""

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 import typer
 
 FORMATS = ("swf", "sacct", "pbs")
-SCOPES = ("predict", "ingest", "read", "self", "admin")
 
 Completer = Callable[[str], list[str]]
 

@@ -13,6 +13,7 @@ from service.cli.options import DatabaseUrl, load_settings, names_of, ready
 from terminal import options as values
 from terminal.console import CommandError, ExitCode, out, print_json
 from terminal.options import AsJson, ConfigFile
+from terminal.scopes import Scope
 
 if TYPE_CHECKING:
     from service.store import Token
@@ -30,7 +31,7 @@ def issue(
             "--scope",
             "-s",
             help="predict, ingest, read, self (goes alone) or admin (all); may be repeated.",
-            autocompletion=values.one_of(values.SCOPES),
+            autocompletion=values.one_of(tuple(Scope)),
         ),
     ],
     user: Annotated[

@@ -12,10 +12,11 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.types import ASGIApp
 from starlette.types import Scope as Connection
 
-from service.auth import Caller, Scope
+from service.auth import Caller
 from service.errors import InvalidFieldError, ServiceError
 from service.http.json_calls import JSONCall
 from service.http.openapi import BODY_ERRORS, refusals, security
+from terminal.scopes import Scope
 
 CALLER = "walltimed.caller"
 """Key of the caller in the connection's scope; the gate sets it."""

@@ -9,7 +9,6 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, Field, create_model
 
-from service.auth import Scope
 from service.errors import (
     BodyTooLargeError,
     EncodedBodyError,
@@ -25,6 +24,7 @@ from service.errors import (
     UnsupportedMediaTypeError,
 )
 from service.store import SchemaOutdatedError, StoreDamagedError, StoreUnavailableError
+from terminal.scopes import Scope
 
 Responses = dict[int | str, dict[str, Any]]
 

@@ -16,10 +16,8 @@ from sqlalchemy import Row, delete, insert, select
 
 from service.store.database import Database
 from service.store.tables import sessions, tokens
+from terminal.scopes import Scope
 
-SCOPES = frozenset({"predict", "ingest", "read", "self", "admin"})
-
-SELF = "self"
 _PREFIX = "wt"
 
 
@@ -48,10 +46,6 @@ class Token(Struct, frozen=True, kw_only=True):
         """Return whether this is the token's secret, in equal time for every wrong one."""
         return hmac.compare_digest(_hash(secret), self.secret_hash)
 
-    def allows(self, scope: str) -> bool:
-        """Return whether the token is valid for calls that need ``scope``."""
-        return self.revoked_at is None and bool(self.scopes & {scope, "admin"})
-
 
 class Tokens:
     """All tokens. The methods block, as those of the store do."""
@@ -68,9 +62,9 @@ class Tokens:
             ValueError: scopes are missing or unknown, or do not fit each other or ``user``.
         """
         wanted = frozenset(scopes)
-        if not wanted or not wanted <= SCOPES:
-            raise ValueError(f"A token's scopes are some of {', '.join(sorted(SCOPES))}.")
-        if (user is not None) != (SELF in wanted) or (user is not None and len(wanted) > 1):
+        if not wanted or not wanted <= frozenset(Scope):
+            raise ValueError(f"A token's scopes are some of {', '.join(sorted(Scope))}.")
+        if (user is not None) != (Scope.SELF in wanted) or (user is not None and len(wanted) > 1):
             raise ValueError(
                 "Scope self needs the name of a user, goes alone, and no other takes one."
             )

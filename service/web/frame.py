@@ -10,9 +10,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import Struct
 from pydantic import BaseModel, Field
 
-from service.auth import Caller, Scope
+from service.auth import Caller
 from service.web import wording
 from simulator.reports import palette
+from terminal.scopes import Scope
 
 KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 from asgi_client import InProcess, run_of
 
-from service.auth import Scope
+from terminal.scopes import Scope
 
 NOW = time.time()
 

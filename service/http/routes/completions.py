@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request
 
-from service.auth import Scope
 from service.contract.answers import IngestionAnswer, RecordsAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody
 from service.contract.decoding import msgspec_first
@@ -24,6 +23,7 @@ from service.http.openapi import STORE_ERRORS, refusals
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
 from service.store import RefusedRecordError, StoreFullError, StoreUnavailableError
+from terminal.scopes import Scope
 
 WRITE_ERRORS = (*STORE_ERRORS, StoreFullError, RefusedRecordError)
 

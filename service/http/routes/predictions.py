@@ -1,11 +1,11 @@
 """Calls that predict."""
 
-from service.auth import Scope
 from service.contract.answers import ExtensionAnswer, PredictionAnswer, PredictionsAnswer
 from service.contract.bodies import ExtensionRequest, PredictionBatch, PredictionRequest
 from service.contract.decoding import msgspec_first
 from service.http.calls import Calls, CurrentCaller
 from service.operations.predicting import Predicting
+from terminal.scopes import Scope
 
 LARGEST_JOB = 1 << 16
 """Most bytes of a body about one job; one with the longest fields takes less than half of them."""

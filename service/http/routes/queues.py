@@ -4,7 +4,6 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from service.auth import Scope
 from service.contract.bodies import ClusterQuery
 from service.contract.decoding import msgspec_first
 from service.contract.fields import Text
@@ -33,6 +32,7 @@ from service.operations.queue_posting import PostingQueues
 from service.operations.queue_showing import ShowingQueues
 from service.operations.queue_taking import TakingQueues
 from service.operations.what_if import WhatIf
+from terminal.scopes import Scope
 
 LARGEST_QUEUE = 64 << 20
 """Bytes; 100,000 jobs of 600 bytes each."""

@@ -4,7 +4,6 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from service.auth import Scope
 from service.contract.answers import TuningAnswer, TuningsAnswer
 from service.contract.bodies import ClusterQuery, TuningRequest
 from service.contract.fields import Text
@@ -13,6 +12,7 @@ from service.http.calls import Calls
 from service.http.openapi import STORE_ERRORS
 from service.operations.tuning import TuningRounds
 from service.store import StoreFullError
+from terminal.scopes import Scope
 
 READERS = (Scope.PREDICT, Scope.READ, Scope.SELF)
 

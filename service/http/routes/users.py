@@ -5,7 +5,6 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from service.auth import Scope
 from service.contract.answers import GroupsAnswer, MethodsAnswer, PrioritiesAnswer, UserAnswer
 from service.contract.bodies import ClusterQuery, PriorityRequest
 from service.contract.fields import Text
@@ -23,6 +22,7 @@ from service.operations.ranking import Ranking
 from service.operations.reporting import Reporting, read_ended_job
 from service.operations.request_reports import ReportingRequests
 from service.store import Store
+from terminal.scopes import Scope
 
 OneCluster = Annotated[ClusterQuery, Query()]
 

@@ -8,7 +8,6 @@ from running_service import WALLTIMED
 
 from predictors.registry import METHODS
 from service.adapters.history_files import READERS
-from service.auth import Scope
 from simulator.cli import options as values
 from simulator.engine.machine import CORRECTION_NUMBERS
 from simulator.engine.policies import POLICIES
@@ -53,7 +52,6 @@ def offered(line: str) -> set[str]:
         (values.ADJUSTMENTS, {**PROFILES, **HAND_OVERS}),
         (values.OVERRUNS, OVERRUNS),
         (shared.FORMATS, READERS),
-        (shared.SCOPES, [scope.value for scope in Scope]),
     ],
 )
 def test_what_is_offered_is_what_there_is(named, owned):
@@ -67,6 +65,7 @@ def test_what_is_offered_is_what_there_is(named, owned):
         ("walltimed simulate --policy easy,con", {"easy,conservative"}),
         ("walltimed replay -m l", {"last-two", "least-cost"}),
         ("walltimed import --format s", {"swf", "sacct"}),
+        ("walltimed token issue x --scope ", {"predict", "ingest", "read", "self", "admin"}),
     ],
 )
 def test_values_of_options_are_offered(line, offers):
