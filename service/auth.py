@@ -54,6 +54,15 @@ class Caller:
         """Return whether the caller may see the jobs of ``user``."""
         return self.restricted_to is None or self.restricted_to == user
 
+    def check_sees(self, names: Collection[str | None]) -> None:
+        """Refuse a user, with these names in the history, whose jobs the caller may not see.
+
+        Raises:
+            ForbiddenError: none of the names is the caller's own.
+        """
+        if not any(map(self.can_see, names)):
+            raise ForbiddenError("This token is good for what is its own user's.")
+
 
 EVERYBODY = Caller(frozenset(Scope))
 """The caller of a service that needs no tokens."""

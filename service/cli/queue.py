@@ -2,13 +2,12 @@
 
 import textwrap
 import time
-from http import HTTPStatus
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
+from service.cli.connection import ClusterName, TokenFile, Url, asking
 from service.cli.times import moment, moment_within
 from service.contract.prediction_words import no_range, number_rows, prediction_rows
 from terminal.console import err, out, print_json
@@ -60,7 +59,7 @@ def queue(
     """
     with asking(url, token_file, cluster) as service:
         answer = (
-            {"jobs": [live_or_ended(service, job) for job in jobs]}
+            {"jobs": [service.call("jobs", job) for job in jobs]}
             if jobs
             else service.call("snapshot", user=user, limit=limit_)
         )
@@ -71,24 +70,6 @@ def queue(
             show_job(detail)
     else:
         show(answer)
-
-
-def live_or_ended(service: ClusterService, job: str) -> dict[str, Any]:
-    """Return the details of a job of the queue, else of one that has ended.
-
-    Raises:
-        RemoteError: the service knows neither.
-    """
-    from urllib.parse import quote
-
-    from terminal.client import RemoteError
-
-    try:
-        return service.call("jobs", job)
-    except RemoteError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return service.get(f"/v1/ended-jobs/{quote(job, safe='')}")
 
 
 def show(answer: dict[str, Any]) -> None:

@@ -1,9 +1,14 @@
 """The JSON of answers: plain dataclasses that pydantic describes and msgspec writes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+
+from predictors.accuracy_groups import GroupShare
+from predictors.jobs import Basis, Interval, PastRun
+from service.contract.fields import DescribedBy
 
 
 @dataclass(slots=True)
@@ -42,6 +47,11 @@ class PastRunAnswer:
     weight: Annotated[float, Field(description="Share of all that the prediction rests on.")]
 
 
+BasisField = Annotated[Basis, DescribedBy(BasisAnswer)]
+IntervalField = Annotated[Interval, DescribedBy(IntervalAnswer)]
+PastRunField = Annotated[PastRun, DescribedBy(PastRunAnswer)]
+
+
 @dataclass(slots=True)
 class PredictionAnswer:
     """Prediction of a job's runtime, in seconds."""
@@ -55,9 +65,9 @@ class PredictionAnswer:
     ]
     requested_walltime: float
     method: Annotated[str, Field(description="The method that gave the answer.")]
-    basis: BasisAnswer
+    basis: BasisField
     interval: Annotated[
-        IntervalAnswer | None,
+        IntervalField | None,
         Field(
             description="Range of the runtime, widened to contain `likely` and "
             "`predicted_walltime`; null where the method gives none."
@@ -71,7 +81,7 @@ class PredictionAnswer:
         ),
     ]
     explanation: Annotated[
-        list[PastRunAnswer] | None,
+        Sequence[PastRunField] | None,
         Field(description="Heaviest first, at most ten; null unless requested."),
     ]
     prediction_id: Annotated[
@@ -245,12 +255,15 @@ class GroupAnswer:
     job_share: Annotated[float, Field(description="Share of all these jobs, from 0 to 1.")]
 
 
+GroupField = Annotated[GroupShare, DescribedBy(GroupAnswer)]
+
+
 @dataclass(slots=True)
 class GroupsAnswer:
     """The accuracy groups of a cluster, g1 first."""
 
     cluster: str
-    groups: Annotated[list[GroupAnswer], Field(description="The ten groups, g1 first.")]
+    groups: Annotated[list[GroupField], Field(description="The ten groups, g1 first.")]
 
 
 @dataclass(slots=True)

@@ -63,6 +63,19 @@ class Whole:
         return {"type": "integer", "minimum": self.least, "maximum": self.most}
 
 
+@dataclass(frozen=True)
+class DescribedBy:
+    """Gives a field that holds a struct the schema of an answer with the same fields."""
+
+    answer: type
+
+    def __get_pydantic_core_schema__(
+        self, _source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Return the schema of the answer."""
+        return handler(self.answer)
+
+
 LIVE_POLICIES = ("fcfs", "easy", "easy-sjbf", "conservative")
 """Policies of live queues, some of those of the simulator."""
 

@@ -3,12 +3,13 @@
 Times are Unix seconds, durations are seconds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.contract.answers import BasisAnswer, IntervalAnswer, PastRunAnswer
+from service.contract.answers import BasisField, IntervalField, PastRunField
 from service.live_queue.snapshot import NoInterval
 
 
@@ -107,7 +108,7 @@ class LiveJobAnswer:
         float | None, Field(description="Planned runtime, as it was last predicted.")
     ]
     basis: Annotated[
-        BasisAnswer | None,
+        BasisField | None,
         Field(description="Basis of `predicted_walltime`; null before the first forecast."),
     ]
     is_planned: Annotated[
@@ -119,8 +120,8 @@ class LiveJobAnswer:
         float | None, Field(description="Of a running job its start, else forecast.")
     ]
     end_time: Annotated[float | None, Field(description="Forecast.")]
-    start_interval: IntervalAnswer | None
-    end_interval: IntervalAnswer | None
+    start_interval: IntervalField | None
+    end_interval: IntervalField | None
     wait: Annotated[float | None, Field(description="From submission to start_time.")]
     wait_forecast_at_arrival: Annotated[
         float | None, Field(description="Wait by the first forecast of the job.")
@@ -162,8 +163,8 @@ class ForecastPointAnswer:
     made_at: Annotated[float, Field(description="When the forecast was made, in Unix seconds.")]
     start_time: float
     end_time: float
-    start_interval: IntervalAnswer | None
-    end_interval: IntervalAnswer | None
+    start_interval: IntervalField | None
+    end_interval: IntervalField | None
 
 
 @dataclass(slots=True)
@@ -183,10 +184,10 @@ class LiveJobDetailAnswer:
     ]
     method: str
     likely: float | None
-    interval: IntervalAnswer | None
-    basis: BasisAnswer
+    interval: IntervalField | None
+    basis: BasisField
     explanation: Annotated[
-        list[PastRunAnswer] | None, Field(description="Runs of the same user that weigh most.")
+        Sequence[PastRunField] | None, Field(description="Runs of the same user that weigh most.")
     ]
 
 
@@ -213,7 +214,7 @@ class EndedRunAnswer:
         float | None, Field(description="Median; null if none was recorded for this job.")
     ]
     method: str | None
-    interval: IntervalAnswer | None
+    interval: IntervalField | None
 
 
 @dataclass(slots=True)
@@ -251,7 +252,7 @@ class WhatIfVariantAnswer:
     queue: str | None
     predicted_walltime: float
     likely: float | None
-    interval: IntervalAnswer | None
+    interval: IntervalField | None
     share_within: Annotated[
         float | None, Field(description="Share of the like runs that end within this request.")
     ]
@@ -260,8 +261,8 @@ class WhatIfVariantAnswer:
     ]
     end_time: float | None
     wait: float | None
-    start_interval: IntervalAnswer | None
-    end_interval: IntervalAnswer | None
+    start_interval: IntervalField | None
+    end_interval: IntervalField | None
     obstacle: Annotated[
         Literal["no-snapshot", "too-large", "no-forecast", "not-planned"] | None,
         Field(
@@ -284,9 +285,9 @@ class WhatIfAnswer:
     no_interval: NoInterval | None
     is_old: bool
     method: str
-    basis: BasisAnswer
+    basis: BasisField
     explanation: Annotated[
-        list[PastRunAnswer] | None,
+        Sequence[PastRunField] | None,
         Field(description="The runs of the same user that weigh most; null unless requested."),
     ]
     share: Annotated[
@@ -319,7 +320,7 @@ class JobForecastAnswer:
     job_id: Annotated[str | int, Field(description="As it was sent.")]
     state: Literal["running", "waiting"]
     basis: Annotated[
-        BasisAnswer | None,
+        BasisField | None,
         Field(description="Basis of its prediction; null where the caller has predicted it."),
     ]
     predicted_walltime: Annotated[
@@ -331,10 +332,10 @@ class JobForecastAnswer:
     turnaround: Annotated[float, Field(description="From submission to end.")]
     nodes: Annotated[list[str] | None, Field(description="Null if the machine has no named nodes.")]
     start_interval: Annotated[
-        IntervalAnswer | None, Field(description="Interval of start_time; null without samples.")
+        IntervalField | None, Field(description="Interval of start_time; null without samples.")
     ]
     end_interval: Annotated[
-        IntervalAnswer | None, Field(description="Interval of end_time; null without samples.")
+        IntervalField | None, Field(description="Interval of end_time; null without samples.")
     ]
 
 

@@ -27,12 +27,12 @@ from service.http.routes import (
 from service.http.visitors import Visitors
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
+from service.operations.method_scores import ShowingMethods
 from service.operations.predicting import Predicting
 from service.operations.queue_posting import PostingQueues
 from service.operations.queue_showing import ShowingQueues
 from service.operations.queue_taking import TakingQueues
 from service.operations.ranking import Ranking
-from service.operations.reporting import Reporting
 from service.operations.request_reports import ReportingRequests
 from service.operations.tuning import TuningRounds
 from service.operations.what_if import WhatIf
@@ -109,12 +109,12 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> GatedFastAP
 def add_calls(app: FastAPI, calls: Calls, worker: Worker) -> None:
     """Add every call of the contract, the one most often used first."""
     limit = worker.settings.max_body_bytes
-    reporting = Reporting(worker)
+    methods = ShowingMethods(worker)
     predictions.add(calls, Predicting(worker), limit=limit)
     completions.add(calls, Completing(worker), limit=limit)
     completions.add_adapters(calls, Adapting(worker), limit=limit)
     ranking = Ranking(worker)
-    users.add(calls, ranking, reporting, limit=limit)
+    users.add(calls, ranking, methods, limit=limit)
     showing = ShowingQueues(worker)
     what_if = WhatIf(worker, showing)
     queues.add_forecasts(calls, PostingQueues(worker), limit=limit)
@@ -123,7 +123,7 @@ def add_calls(app: FastAPI, calls: Calls, worker: Worker) -> None:
     reports = ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
     users.add_reports(calls, reports, worker.store)
     tunings.add(calls, TuningRounds(worker), limit=limit)
-    health.add(calls, reporting, worker.health)
+    health.add(calls, methods, worker.health)
 
     if worker.settings.web_pages:
         site, visitors = site_of(worker, showing, what_if, ranking), visitors_of(worker)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from inspect import Parameter, signature
 from operator import itemgetter
 from typing import Annotated, Any, TypeVar, cast
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from starlette.types import ASGIApp
@@ -14,7 +15,7 @@ from starlette.types import Scope as Connection
 
 from service.auth import Caller
 from service.errors import InvalidFieldError, ServiceError
-from service.http.json_calls import JSONCall
+from service.http.json_calls import JSONCall, to_json
 from service.http.openapi import BODY_ERRORS, refusals, security
 from terminal.scopes import Scope
 
@@ -114,7 +115,18 @@ class Calls:
         errors: Sequence[type[ServiceError]] = (),
     ) -> Callable[[Endpoint], Endpoint]:
         """Return a decorator that declares a call without a body."""
-        return self.add(f"GET {path}", tags=[tag], scopes=scopes, responses=refusals(*errors))
+        declared = self.add(f"GET {path}", tags=[tag], scopes=scopes, responses=refusals(*errors))
+
+        def get_call(endpoint: Endpoint) -> Endpoint:
+            @wraps(endpoint)
+            async def encoded(*arguments: Any, **named: Any) -> Response:
+                answer = await endpoint(*arguments, **named)
+                return Response(to_json(answer), media_type="application/json")
+
+            declared(encoded)
+            return endpoint
+
+        return get_call
 
     def takes_json(  # noqa: PLR0913 - each is named where a call is declared
         self,

@@ -10,7 +10,7 @@ import structlog
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from predictors.jobs import Basis
+from predictors.jobs import Basis, Interval
 from service.live_queue.playing import JobTimes, PoolForecast, PoolQueue
 from service.live_queue.snapshot import (
     JobState,
@@ -60,6 +60,13 @@ class TimeInterval(Struct, frozen=True, array_like=True, gc=False):
     def holds(self, time: float) -> bool:
         """Return whether a time is within the bounds."""
         return self.lower <= time <= self.upper
+
+
+def bounds(interval: TimeInterval | None) -> Interval | None:
+    """Return the bounds of a time with their names, as answers have them."""
+    if interval is None:
+        return None
+    return Interval(lower=interval.lower, upper=interval.upper, coverage=interval.coverage)
 
 
 class ForecastPoint(Struct, frozen=True, array_like=True, gc=False):

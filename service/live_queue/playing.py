@@ -63,13 +63,13 @@ class PoolQueue:
         queue: as the simulator takes it.
         running: places of its running jobs in the list of all jobs.
         waiting: places of its waiting jobs.
-        ladders: of the running and of the waiting jobs.
+        quantiles: of the running and of the waiting jobs.
     """
 
     queue: Snapshot
     running: Sequence[int]
     waiting: Sequence[int]
-    ladders: QueueQuantiles
+    quantiles: QueueQuantiles
 
     def __len__(self) -> int:
         return len(self.running) + len(self.waiting)
@@ -81,7 +81,7 @@ class PoolQueue:
             self,
             queue=replace(self.queue, waiting=waiting),
             waiting=self.waiting[:depth],
-            ladders=(self.ladders[0], self.ladders[1][:depth]),
+            quantiles=(self.quantiles[0], self.quantiles[1][:depth]),
         )
 
 
@@ -234,7 +234,10 @@ def _pool_queue(
         ),
         running=places[0],
         waiting=places[1],
-        ladders=([each.ladder for each in runtimes[0]], [each.ladder for each in runtimes[1]]),
+        quantiles=(
+            [each.quantiles for each in runtimes[0]],
+            [each.quantiles for each in runtimes[1]],
+        ),
     )
 
 
@@ -291,7 +294,7 @@ def with_job(
     return replace(
         queue,
         queue=replace(queue.queue, waiting=queue.queue.waiting + row),
-        ladders=(queue.ladders[0], [*queue.ladders[1], estimate.ladder]),
+        quantiles=(queue.quantiles[0], [*queue.quantiles[1], estimate.quantiles]),
     )
 
 
@@ -365,7 +368,7 @@ def play_pools(
     Args:
         pools: jobs in them run for as long as predicted.
         rules: of the scheduler.
-        ratios: recent ratios of runtime to prediction, ascending, for jobs without a ladder.
+        ratios: recent ratios of runtime to prediction, ascending, for jobs without quantiles.
         samples: number of other futures; none are played while too few errors are known.
         limits: of time for all pools together; by default all is played.
     """
@@ -381,14 +384,14 @@ def play_pools(
     return forecasts
 
 
-def has_known_errors(ratios: Sequence[float], ladders: Iterable[Quantiles]) -> bool:
+def has_known_errors(ratios: Sequence[float], quantiles: Iterable[Quantiles]) -> bool:
     """Return whether enough is known of the errors of every job's prediction for intervals.
 
     Args:
-        ratios: recent ratios of runtime to prediction, for jobs without a ladder.
-        ladders: runtime quantiles of each job.
+        ratios: recent ratios of runtime to prediction, for jobs without quantiles.
+        quantiles: runtime quantiles of each job.
     """
-    return len(ratios) >= ENOUGH_RATIOS or all(ladder is not None for ladder in ladders)
+    return len(ratios) >= ENOUGH_RATIOS or all(each is not None for each in quantiles)
 
 
 def _play(
@@ -401,8 +404,8 @@ def _play(
     deadline = None if limits is None else perf_counter() + limits.total
     pool, expected, cost = _deepest(pool, semantics, limits.expected if limits else None)
     every = [expected]
-    if has_known_errors(ratios, chain(*pool.ladders)) and _fits(cost, deadline):
-        for other in other_futures(pool.queue, semantics, ratios, samples, pool.ladders):
+    if has_known_errors(ratios, chain(*pool.quantiles)) and _fits(cost, deadline):
+        for other in other_futures(pool.queue, semantics, ratios, samples, pool.quantiles):
             every.append(other)
             if not _fits(cost, deadline):
                 break

@@ -79,7 +79,7 @@ def play_shared(queue: SharedQueue, ratios: Sequence[float], samples: int) -> Po
 
     Args:
         queue: the cluster and its jobs.
-        ratios: recent ratios of runtime to prediction, ascending, for jobs without a ladder.
+        ratios: recent ratios of runtime to prediction, ascending, for jobs without quantiles.
         samples: number of other futures; none are played while too few errors are known.
     """
     snapshot = queue.snapshot
@@ -114,7 +114,7 @@ def _paces(
     rules = queue.snapshot.rules
     pace = ESTIMATORS[f"{rules.remaining_time}-{rules.cpu_time}"]
     yield pace
-    is_known = has_known_errors(ratios, [estimate.ladder for estimate in queue.estimates])
+    is_known = has_known_errors(ratios, [estimate.quantiles for estimate in queue.estimates])
     if is_known and any(map(queue.is_uncertain, queue.snapshot.jobs)):
         for seed in range(samples):
             random = Random(seed)  # noqa: S311 - repeatable
@@ -144,17 +144,17 @@ def _other_jobs(
 ) -> Mapping[str, SharedJob]:
     """Return the uncertain jobs with the runtimes of one future.
 
-    A job without a ladder runs longer or shorter by one of the ratios that it has not outlived.
+    A job without quantiles runs longer or shorter by one of the ratios that it has not outlived.
     """
     places = OwnerLevels(random)
     found = {}
     for job, estimate in zip(queue.snapshot.jobs, queue.estimates, strict=True):
         shared, place = jobs[job.job_id], places.of(job.owner)
-        if estimate.ladder is None:
+        if estimate.quantiles is None:
             ratio = sample(ratios, _share_behind(queue, job, shared), place)
         else:
             predicted = shared.predicted_runtime or shared.execution_time
-            ratio = quantile_at(estimate.ladder, place) / predicted
+            ratio = quantile_at(estimate.quantiles, place) / predicted
         if ratio is not None and queue.is_uncertain(job):
             found[job.job_id] = shared.times(ratio)
     return found

@@ -155,7 +155,7 @@ class RuntimeEstimate(Struct, frozen=True, gc=False):
     Attributes:
         runtime: prediction in seconds, at most the request.
         priority: of the accuracy group of the job's user.
-        ladder: runtimes in seconds at the levels of the simulator's grid, by what has ended
+        quantiles: runtimes in seconds at the levels of the simulator's grid, by what has ended
             until now; None where the method gives no distribution.
         basis: of the prediction; None where the caller has predicted the job.
         is_predicted: whether the runtime is a prediction; else it is the request.
@@ -163,7 +163,7 @@ class RuntimeEstimate(Struct, frozen=True, gc=False):
 
     runtime: float
     priority: float
-    ladder: Sequence[float] | None = None
+    quantiles: Sequence[float] | None = None
     basis: Basis | None = None
     is_predicted: bool = True
 

@@ -4,21 +4,18 @@ import asyncio
 import secrets
 from itertools import count
 
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from predictors.base import Question
 from predictors.correction import next_estimate
 from predictors.correction_by_history import SHARE
 from predictors.distribution import MARGIN_SECONDS
-from predictors.jobs import Prediction, Submission, in_agreement
+from predictors.jobs import PastRun, Prediction, Submission, in_agreement
 from predictors.methods.least_cost import LeastCost
 from predictors.registry import AUTO, UNCERTAIN
 from service.auth import EVERYBODY, Caller
 from service.contract.answers import (
-    BasisAnswer,
     ExtensionAnswer,
-    IntervalAnswer,
-    PastRunAnswer,
     PredictionAnswer,
     PredictionsAnswer,
 )
@@ -175,8 +172,8 @@ class Predicting:
             predicted_walltime=shown.predicted_walltime,
             requested_walltime=shown.requested_walltime,
             method=shown.method,
-            basis=BasisAnswer(shown.basis.jobs, shown.basis.reason),
-            interval=interval_of(shown),
+            basis=shown.basis,
+            interval=shown.interval,
             likely=shown.median,
             explanation=explanation_of(shown),
             prediction_id=prediction_id,
@@ -217,19 +214,8 @@ def running_on(prediction: Prediction, elapsed: float | None) -> Prediction:
     return replace(prediction, predicted_walltime=seconds)
 
 
-def explanation_of(prediction: Prediction) -> list[PastRunAnswer] | None:
-    """Return the runs that a prediction rests on; None if it has no explanation."""
+def explanation_of(prediction: Prediction) -> list[PastRun] | None:
+    """Return the runs that a prediction rests on, weights rounded; None if it has none."""
     if prediction.explanation is None:
         return None
-    return [
-        PastRunAnswer(*astuple(replace(run, weight=round(run.weight, 4))))
-        for run in prediction.explanation
-    ]
-
-
-def interval_of(prediction: Prediction) -> IntervalAnswer | None:
-    """Return the interval of a prediction; None if it has none."""
-    interval = prediction.interval
-    if interval is None:
-        return None
-    return IntervalAnswer(lower=interval.lower, upper=interval.upper, coverage=interval.coverage)
+    return [replace(run, weight=round(run.weight, 4)) for run in prediction.explanation]

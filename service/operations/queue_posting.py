@@ -19,7 +19,7 @@ from service.contract.queue_bodies import (
     RunningJobBody,
 )
 from service.errors import InvalidFieldError, SnapshotTooLargeError
-from service.live_queue.job_forecasts import ForecastPoint, running_point, waiting_point
+from service.live_queue.job_forecasts import ForecastPoint, bounds, running_point, waiting_point
 from service.live_queue.playing import PoolForecast, play_pools, queue_columns
 from service.live_queue.shared_nodes import SharedQueue, play_shared, shared_job
 from service.live_queue.snapshot import (
@@ -27,7 +27,6 @@ from service.live_queue.snapshot import (
     QueueSnapshot,
     RuntimeEstimate,
 )
-from service.operations.queue_showing import basis_answer, time_interval_answer
 from service.worker.worker import Worker
 from simulator.shared_nodes.cluster import Cluster, Node
 from simulator.shared_nodes.policies import SHARED_POLICIES, SharedPolicy
@@ -321,13 +320,13 @@ def job_answer(
     return JobForecastAnswer(
         job_id=job.job_id,
         state="running" if isinstance(job, RunningJobBody) else "waiting",
-        basis=basis_answer(estimate.basis),
+        basis=estimate.basis,
         predicted_walltime=round(point.end - point.start, 3),
         start_time=point.start,
         end_time=point.end,
         wait=round(point.start - submit, 3),
         turnaround=round(point.end - submit, 3),
         nodes=nodes,
-        start_interval=time_interval_answer(point.start_interval),
-        end_interval=time_interval_answer(point.end_interval),
+        start_interval=bounds(point.start_interval),
+        end_interval=bounds(point.end_interval),
     )

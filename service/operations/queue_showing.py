@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace as replace_with
 from itertools import islice
 from math import inf
-from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from predictors.base import Question
-from predictors.jobs import Basis, Prediction, in_agreement, milliseconds
+from predictors.jobs import Prediction, in_agreement, milliseconds
 from service.auth import Caller
-from service.contract.answers import BasisAnswer, IntervalAnswer
 from service.contract.queue_answers import (
     ClustersAnswer,
+    EndedJobAnswer,
     ForecastPointAnswer,
     JobTotalsAnswer,
     LiveJobAnswer,
@@ -27,26 +27,40 @@ from service.contract.queue_answers import (
     WaitScoresAnswer,
 )
 from service.contract.queue_bodies import QueueQuery
-from service.errors import UnknownJobError, UnknownSnapshotError
+from service.errors import UnknownSnapshotError
 from service.live_queue.job_forecasts import (
     ARRIVAL,
     SINCE,
     ForecastPoint,
     JobForecast,
     LiveQueue,
-    TimeInterval,
+    bounds,
     usual_wait,
 )
-from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_places
-from service.operations.predicting import (
-    explanation_of,
-    interval_of,
-    running_on,
-)
+from service.live_queue.snapshot import JobState, LiveJob, NoInterval, QueueSnapshot, pool_places
+from service.operations.ended_jobs import read_ended_job
+from service.operations.predicting import explanation_of, running_on
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
 from service.store import WaitScore
 from service.worker.worker import Worker
+
+
+class ForecastState(Struct, frozen=True, kw_only=True):
+    """The last forecast of a queue; without a queue there is none.
+
+    Attributes:
+        made_at: ``taken_at`` of the snapshot that was forecast last; None before the first.
+        age: seconds since then.
+        no_interval: reason why it has no intervals; None if it has.
+        is_old: whether a newer snapshot is overdue.
+    """
+
+    made_at: float | None = None
+    age: float | None = None
+    no_interval: NoInterval | None = None
+    is_old: bool = False
+
 
 WAITING_FIRST = {JobState.WAITING: 0, JobState.RUNNING: 1, JobState.HELD: 2}
 
@@ -83,9 +97,18 @@ class ShowingQueue:
         """
         queue = self.live_queue(cluster)
         found = in_order(self._matching(queue, query, caller), queue, query.sort)
-        rules = queue.snapshot.rules
+        rules, state = queue.snapshot.rules, self.forecast_state(queue)
         return QueueAnswer(
-            **self._head(queue),
+            cluster=cluster,
+            taken_at=queue.snapshot.taken_at,
+            forecast_at=state.made_at,
+            forecast_age=state.age,
+            no_interval=state.no_interval,
+            is_old=state.is_old,
+            forecast_error=queue.trouble,
+            planned_jobs=queue.planned,
+            samples=queue.samples,
+            totals=self._totals_of(queue.snapshot),
             policy=rules.policy,
             plans_by=rules.plans_by,
             method=self._settings.method,
@@ -108,30 +131,17 @@ class ShowingQueue:
             raise UnknownSnapshotError
         return queue
 
-    def is_old(self, queue: LiveQueue) -> bool:
-        """Return whether a newer one is overdue."""
-        return self._clock() - queue.snapshot.taken_at > self._settings.snapshot_max_age_seconds
-
-    def _head(self, queue: LiveQueue) -> dict[str, Any]:
-        return {
-            "cluster": queue.snapshot.cluster,
-            "taken_at": queue.snapshot.taken_at,
-            **self.forecast_facts(queue),
-            "forecast_error": queue.trouble,
-            "planned_jobs": queue.planned,
-            "samples": queue.samples,
-            "totals": self._totals_of(queue.snapshot),
-        }
-
-    def forecast_facts(self, queue: LiveQueue | None) -> dict[str, Any]:
-        """Return the fields about the last forecast of a queue that several answers have."""
-        made_at = queue.forecast_at if queue else None
-        return {
-            "forecast_at": made_at,
-            "forecast_age": None if made_at is None else round(self._clock() - made_at, 3),
-            "no_interval": queue.no_interval if queue else None,
-            "is_old": queue is not None and self.is_old(queue),
-        }
+    def forecast_state(self, queue: LiveQueue | None) -> ForecastState:
+        """Return the state of the last forecast of a queue, if there is a queue."""
+        if queue is None:
+            return ForecastState()
+        now, made_at = self._clock(), queue.forecast_at
+        return ForecastState(
+            made_at=made_at,
+            age=None if made_at is None else round(now - made_at, 3),
+            no_interval=queue.no_interval,
+            is_old=now - queue.snapshot.taken_at > self._settings.snapshot_max_age_seconds,
+        )
 
     def _totals_of(self, snapshot: QueueSnapshot) -> TotalsAnswer:
         """Return the totals, counted once: a queue has many jobs, and its head many readers."""
@@ -173,34 +183,59 @@ class ShowingQueues(ShowingQueue):
 
     def all_clusters(self) -> ClustersAnswer:
         """Return all queues without their jobs."""
-        return ClustersAnswer(clusters=[QueueHeadAnswer(**self._head(q)) for q in self._keeper.all])
+        return ClustersAnswer(clusters=[self._head(queue) for queue in self._keeper.all])
 
-    def job(self, cluster: str, job_id: str, caller: Caller) -> LiveJobDetailAnswer:
-        """Return one job, its forecasts, and the runs that its prediction rests on.
+    def _head(self, queue: LiveQueue) -> QueueHeadAnswer:
+        state = self.forecast_state(queue)
+        return QueueHeadAnswer(
+            cluster=queue.snapshot.cluster,
+            taken_at=queue.snapshot.taken_at,
+            forecast_at=state.made_at,
+            forecast_age=state.age,
+            no_interval=state.no_interval,
+            is_old=state.is_old,
+            forecast_error=queue.trouble,
+            planned_jobs=queue.planned,
+            samples=queue.samples,
+            totals=self._totals_of(queue.snapshot),
+        )
+
+    async def job(
+        self, cluster: str, job_id: str, caller: Caller
+    ) -> LiveJobDetailAnswer | EndedJobAnswer:
+        """Return a job of the queue with its forecasts, else the runs of one that has ended.
 
         Raises:
-            UnknownSnapshotError: none was handed over.
             UnknownJobError: there is no such job, or the caller may not see it.
+            StoreUnavailableError: the history cannot be read now.
         """
-        queue = self.live_queue(cluster)
-        job = next((each for each in queue.snapshot.jobs if each.job_id == job_id), None)
-        if job is None or not caller.can_see(job.submission.user):
-            raise UnknownJobError("There is no such job in the queue.")
-        forecast = queue.forecasts.get(job_id)
+        queue = self._keeper.of(cluster)
+        jobs = queue.snapshot.jobs if queue else ()
+        job = next((each for each in jobs if each.job_id == job_id), None)
+        if queue is None or job is None or not caller.can_see(job.submission.user):
+            return await asyncio.to_thread(read_ended_job, self._store, cluster, job_id, caller)
+        return self._live_job(queue, job)
+
+    def _live_job(self, queue: LiveQueue, job: LiveJob) -> LiveJobDetailAnswer:
+        """Return a job of the queue, its forecasts, and the runs that its prediction rests on."""
+        forecast, state = queue.forecasts.get(job.job_id), self.forecast_state(queue)
         elapsed = None if job.start_time is None else max(0.0, self._clock() - job.start_time)
         prediction = self._prediction(job, forecast, elapsed)
         return LiveJobDetailAnswer(
-            cluster=cluster,
+            cluster=queue.snapshot.cluster,
             taken_at=queue.snapshot.taken_at,
-            **self.forecast_facts(queue),
+            forecast_at=state.made_at,
+            forecast_age=state.age,
+            no_interval=state.no_interval,
+            is_old=state.is_old,
             job=replace_with(
                 job_answer(job, queue), predicted_walltime=prediction.predicted_walltime
             ),
             forecasts=[point_answer(point) for point in forecast.points] if forecast else [],
             method=prediction.method,
             likely=prediction.median,
-            interval=interval_of(prediction),
-            basis=BasisAnswer(prediction.basis.jobs, prediction.basis.reason),
+            interval=prediction.interval,
+            basis=prediction.basis,
             explanation=explanation_of(prediction),
         )
 
@@ -308,7 +343,7 @@ def job_answer(job: LiveJob, queue: LiveQueue) -> LiveJobAnswer:
         predicted_walltime=milliseconds(forecast.predicted, submission.requested_walltime)
         if forecast and forecast.predicted is not None
         else None,
-        basis=basis_answer(forecast.basis) if forecast else None,
+        basis=forecast.basis if forecast else None,
         is_planned=is_planned,
         usual_wait=None
         if is_planned
@@ -319,8 +354,8 @@ def job_answer(job: LiveJob, queue: LiveQueue) -> LiveJobAnswer:
         ),
         start_time=start,
         end_time=point.end if point else None,
-        start_interval=time_interval_answer(point.start_interval) if point and not runs else None,
-        end_interval=time_interval_answer(point.end_interval) if point else None,
+        start_interval=bounds(point.start_interval) if point and not runs else None,
+        end_interval=bounds(point.end_interval) if point else None,
         wait=None if start is None else max(0.0, round(start - submission.submit_time, 3)),
         wait_forecast_at_arrival=round(first.start - submission.submit_time, 3) if first else None,
         shift=is_forecast.shift_seconds(running=runs) if is_forecast else None,
@@ -330,27 +365,15 @@ def job_answer(job: LiveJob, queue: LiveQueue) -> LiveJobAnswer:
     )
 
 
-def basis_answer(basis: Basis | None) -> BasisAnswer | None:
-    """Return a basis as the API answers it."""
-    return None if basis is None else BasisAnswer(basis.jobs, basis.reason)
-
-
 def point_answer(point: ForecastPoint) -> ForecastPointAnswer:
     """Return one forecast as the API answers it."""
     return ForecastPointAnswer(
         made_at=point.made_at,
         start_time=point.start,
         end_time=point.end,
-        start_interval=time_interval_answer(point.start_interval),
-        end_interval=time_interval_answer(point.end_interval),
+        start_interval=bounds(point.start_interval),
+        end_interval=bounds(point.end_interval),
     )
-
-
-def time_interval_answer(interval: TimeInterval | None) -> IntervalAnswer | None:
-    """Return an interval as the API answers it."""
-    if interval is None:
-        return None
-    return IntervalAnswer(lower=interval.lower, upper=interval.upper, coverage=interval.coverage)
 
 
 def all_waits(scores: Sequence[WaitScore]) -> list[WaitScoreAnswer]:

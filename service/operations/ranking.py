@@ -3,12 +3,9 @@
 import asyncio
 from operator import attrgetter
 
-from msgspec import convert
-
 from predictors.accuracy_groups import Accuracies, UserAccuracy, aged_priority, group_named
 from service.auth import Caller
 from service.contract.answers import (
-    GroupAnswer,
     GroupsAnswer,
     PrioritiesAnswer,
     PriorityAnswer,
@@ -16,7 +13,7 @@ from service.contract.answers import (
 )
 from service.contract.bodies import PriorityRequest, WaitingJob, check_length
 from service.contract.fields import unix_seconds
-from service.errors import ForbiddenError, UnknownUserError
+from service.errors import UnknownUserError
 from service.worker.worker import Worker
 
 JOBS_PER_TURN = 256
@@ -41,8 +38,7 @@ class Ranking:
             UnknownUserError: no job of the user has ended.
         """
         name = self._pseudonym(user)
-        if not caller.can_see(name):
-            raise ForbiddenError("This token is good for what is its own user's.")
+        caller.check_sees({name})
         accuracy = self._accuracies(cluster).of(name)
         if accuracy is None:
             raise UnknownUserError
@@ -62,11 +58,7 @@ class Ranking:
 
     def groups(self, cluster: str) -> GroupsAnswer:
         """Return the users of each accuracy group."""
-        groups = [
-            convert(share, GroupAnswer, from_attributes=True)
-            for share in self._accuracies(cluster).groups()
-        ]
-        return GroupsAnswer(cluster=cluster, groups=groups)
+        return GroupsAnswer(cluster=cluster, groups=self._accuracies(cluster).groups())
 
     async def priorities(self, body: PriorityRequest) -> PrioritiesAnswer:
         """Return the waiting jobs, highest priority first.

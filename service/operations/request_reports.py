@@ -19,7 +19,6 @@ from service.contract.reports import (
     UsersQuery,
     UsersReportAnswer,
 )
-from service.errors import ForbiddenError
 from service.pseudonyms import Pseudonyms
 from service.store import Store
 
@@ -227,8 +226,8 @@ class ReportingRequests:
         """
         user = query.user
         if caller.restricted_to is not None:
-            if user is not None and caller.restricted_to not in self._names_of(user):
-                raise ForbiddenError("This token is good for what is its own user's.")
+            if user is not None:
+                caller.check_sees(self._names_of(user))
             user = caller.restricted_to
         return self._by_job(query, user, caller)
 

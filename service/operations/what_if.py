@@ -13,13 +13,13 @@ from predictors.jobs import Prediction, Submission, in_agreement
 from predictors.methods.least_cost import LeastCost
 from predictors.registry import UNCERTAIN
 from service.auth import Caller
-from service.contract.answers import BasisAnswer
 from service.contract.bodies import method_of
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import WhatIfRequest
 from service.live_queue.job_forecasts import (
     ForecastPoint,
     LiveQueue,
+    bounds,
     usual_wait,
     waiting_point,
 )
@@ -40,8 +40,8 @@ from service.live_queue.snapshot import (
     RuntimeEstimate,
     pool_places,
 )
-from service.operations.predicting import explanation_of, interval_of, own
-from service.operations.queue_showing import ShowingQueues, time_interval_answer
+from service.operations.predicting import explanation_of, own
+from service.operations.queue_showing import ShowingQueues
 from service.operations.request_reports import suggested_request
 from service.worker.live_state import ClusterState
 from service.worker.queue_keeper import VersionedQueue
@@ -80,26 +80,33 @@ class WhatIf:
         method = method_of(body.method, self._settings.method)
         submission = own(self._hide(body.submission.submitted(cluster, now)), caller)
         state = self._follower.state_of(cluster)
-        runtimes = like_runtimes(state, method, submission)
-        suggestion = suggested_request(
-            PERCENTS, runtimes, body.share, submission.requested_walltime
-        )
-        variants = [each.model_dump(exclude_none=True) for each in body.variants]
-        requests = [submission, *(replace(submission, **each) for each in variants)]
-        if suggestion is not None:
-            requests.append(replace(submission, requested_walltime=suggestion))
         question = Question(coverage=self._settings.coverage, explain=body.explain)
-        predictions = [in_agreement(state.ask(method, each, question)) for each in requests]
-        prediction = predictions[0]
-        answers, reason = await self._variants(cluster, method, requests, predictions)
+
+        def predicted(request: Submission) -> Prediction:
+            return in_agreement(state.ask(method, request, question))
+
+        prediction = predicted(submission)
+        like = LikeRuns(state, method, submission, prediction)
+        suggestion = like.suggestion(body.share)
+        variants = [each.model_dump(exclude_none=True) for each in body.variants]
+        others = [replace(submission, **each) for each in variants]
+        if suggestion is not None:
+            others.append(replace(submission, requested_walltime=suggestion))
+        requests = [submission, *others]
+        predictions = [prediction, *map(predicted, others)]
+        answers, reason = await self._variants(cluster, like, requests, predictions)
         queue = self._keeper.of(cluster)
+        forecast = self._showing.forecast_state(queue)
         return WhatIfAnswer(
             cluster=cluster,
             now=now,
             taken_at=queue.snapshot.taken_at if queue else None,
-            **(self._showing.forecast_facts(queue) | {"no_interval": reason}),
+            forecast_at=forecast.made_at,
+            forecast_age=forecast.age,
+            no_interval=reason,
+            is_old=forecast.is_old,
             method=prediction.method,
-            basis=BasisAnswer(prediction.basis.jobs, prediction.basis.reason),
+            basis=prediction.basis,
             explanation=explanation_of(prediction),
             share=body.share,
             suggested_walltime=suggestion,
@@ -114,16 +121,15 @@ class WhatIf:
     async def _variants(
         self,
         cluster: str,
-        method: str,
+        like: "LikeRuns",
         requests: Sequence[Submission],
         predictions: Sequence[Prediction],
     ) -> tuple[list[WhatIfVariantAnswer], NoInterval | None]:
         """Return the forecast of each request or the obstacle to it, and why none has intervals."""
-        state = self._follower.state_of(cluster)
         forecast = self._keeper.last_forecast(cluster)
         obstacles = [self._obstacle(cluster, forecast, request) for request in requests]
         jobs = {
-            place: (request, self._estimate(state, method, request, prediction))
+            place: (request, self._estimate(like, request, prediction))
             for place, (request, prediction) in enumerate(zip(requests, predictions, strict=True))
             if obstacles[place] is None
         }
@@ -138,18 +144,20 @@ class WhatIf:
             if window is not None and point.start > made_at + window:
                 del points[place]
                 obstacles[place] = "not-planned"
-        shares = shares_held(state, method, requests)
-        rows = zip(requests, predictions, obstacles, shares, strict=True)
-        answers = [variant_answer(*row, points.get(place)) for place, row in enumerate(rows)]
+        rows = zip(requests, predictions, obstacles, strict=True)
+        answers = [
+            variant_answer(*row, like.share_within(row[0].requested_walltime), points.get(place))
+            for place, row in enumerate(rows)
+        ]
         return answers, next((each.no_interval for each in played), None)
 
     def _estimate(
-        self, state: ClusterState, method: str, request: Submission, prediction: Prediction
+        self, like: "LikeRuns", request: Submission, prediction: Prediction
     ) -> RuntimeEstimate:
         return RuntimeEstimate(
             runtime=prediction.predicted_walltime,
-            priority=self._keeper.estimates.priority(state, request),
-            ladder=state.quantiles(method, request, QUANTILE_GRID),
+            priority=self._keeper.estimates.priority(like.state, request),
+            quantiles=like.state.quantiles(like.method, request, QUANTILE_GRID),
         )
 
     def _obstacle(
@@ -213,7 +221,7 @@ class WhatIf:
         ]
 
     def _estimates_of(self, queue: LiveQueue) -> list[RuntimeEstimate]:
-        """Return the estimates of a queue that another process has forecast, without ladders."""
+        """Return the estimates of a queue that another process has forecast, without quantiles."""
         state = self._follower.state_of(queue.snapshot.cluster)
         return [
             RuntimeEstimate(
@@ -269,75 +277,78 @@ def in_gap(
     )
 
 
-def like_runtimes(
-    state: ClusterState, method: str, submission: Submission
-) -> Sequence[float] | None:
-    """Return the quantiles of like jobs' runtimes at the levels ``PERCENTS``, in seconds.
+class LikeRuns:
+    """The runtimes of jobs like a submission, asked once for each limit.
 
-    ``least-cost`` answers in the place of a method without a distribution. None for a user
-    without runs: those of other users are not like this user's.
-    """
-    answering = state.resolved(method)
-    uncertain = answering if answering in UNCERTAIN else LeastCost.name
-    if state.ask(uncertain, submission).basis.reason == "others":
-        return None
-    return state.quantiles(uncertain, submission, PERCENTS)
-
-
-def shares_held(
-    state: ClusterState, method: str, requests: Sequence[Submission]
-) -> list[float | None]:
-    """Return the share of like runs that end within each request.
-
-    Quantiles are capped at a request: that of the first submission, or a longer one.
-    """
-    written = requests[0]
-    walltimes = [request.requested_walltime for request in requests]
-    limits = [max(written.requested_walltime, walltime) for walltime in walltimes]
-    runtimes = {
-        limit: like_runtimes(state, method, replace(written, requested_walltime=limit))
-        for limit in set(limits)
-    }
-    rows = zip(walltimes, limits, strict=True)
-    return [share_held(runtimes[limit], walltime, limit) for walltime, limit in rows]
-
-
-def share_held(runtimes: Sequence[float] | None, walltime: float, limit: float) -> float | None:
-    """Return the share of like runs that end within a walltime.
+    ``least-cost`` answers in the place of a method without a distribution. Nothing is known for a
+    user without runs: those of other users are not like this user's.
 
     Args:
-        runtimes: seconds at the levels ``PERCENTS``; longer ones are given as ``limit``.
-        walltime: seconds, at most ``limit``.
-        limit: seconds.
+        state: methods of the cluster.
+        method: method of the prediction.
+        submission: job as it is written.
+        prediction: prediction of that job.
     """
-    if runtimes is None:
-        return None
-    ended = bisect_left(runtimes, limit)
-    if walltime >= limit and ended < len(runtimes):
-        return PERCENTS[ended - 1] if ended else 0.0
-    return float(np.interp(walltime, runtimes, PERCENTS, left=0.0, right=1.0))
+
+    def __init__(
+        self, state: ClusterState, method: str, submission: Submission, prediction: Prediction
+    ) -> None:
+        self.state = state
+        self.method = method
+        self._submission = submission
+        self._uncertain, basis = state.resolved(method), prediction.basis
+        if self._uncertain not in UNCERTAIN:
+            self._uncertain = LeastCost.name
+            basis = state.ask(self._uncertain, submission).basis
+        self._is_known = basis.reason != "others"
+        self._runtimes: dict[float, Sequence[float] | None] = {}
+
+    def runtimes(self, limit: float) -> Sequence[float] | None:
+        """Return the runtimes in seconds at the levels ``PERCENTS``, longer ones as ``limit``."""
+        if limit not in self._runtimes:
+            request = replace(self._submission, requested_walltime=limit)
+            self._runtimes[limit] = (
+                self.state.quantiles(self._uncertain, request, PERCENTS) if self._is_known else None
+            )
+        return self._runtimes[limit]
+
+    def suggestion(self, share: float) -> float | None:
+        """Return a shorter request that holds ``share`` of the runs; None without one."""
+        written = self._submission.requested_walltime
+        return suggested_request(PERCENTS, self.runtimes(written), share, written)
+
+    def share_within(self, walltime: float) -> float | None:
+        """Return the share of the runs that end within a walltime; None if nothing is known."""
+        limit = max(self._submission.requested_walltime, walltime)
+        runtimes = self.runtimes(limit)
+        if runtimes is None:
+            return None
+        ended = bisect_left(runtimes, limit)
+        if walltime >= limit and ended < len(runtimes):
+            return PERCENTS[ended - 1] if ended else 0.0
+        return float(np.interp(walltime, runtimes, PERCENTS, left=0.0, right=1.0))
 
 
 def variant_answer(
     request: Submission,
     prediction: Prediction,
     obstacle: Obstacle | None,
-    held: float | None,
+    share_within: float | None,
     point: ForecastPoint | None,
 ) -> WhatIfVariantAnswer:
-    """Return the forecast of one request; ``held`` is the share of like runs within it."""
+    """Combine request, prediction and forecast into the answer of one variant."""
     return WhatIfVariantAnswer(
         requested_walltime=request.requested_walltime,
         requested_processors=request.requested_processors or 1,
         queue=request.queue,
         predicted_walltime=prediction.predicted_walltime,
         likely=prediction.median,
-        interval=interval_of(prediction),
-        share_within=held,
+        interval=prediction.interval,
+        share_within=share_within,
         start_time=point.start if point else None,
         end_time=point.end if point else None,
         wait=max(0.0, round(point.start - request.submit_time, 3)) if point else None,
-        start_interval=time_interval_answer(point.start_interval) if point else None,
-        end_interval=time_interval_answer(point.end_interval) if point else None,
+        start_interval=bounds(point.start_interval) if point else None,
+        end_interval=bounds(point.end_interval) if point else None,
         obstacle=obstacle,
     )

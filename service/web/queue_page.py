@@ -6,7 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from pydantic import Field
 
-from service.contract.answers import PastRunAnswer
+from predictors.jobs import PastRun
 from service.contract.prediction_words import (
     NO_INTERVAL,
     grounds_words,
@@ -58,7 +58,7 @@ class JobRow(Struct, frozen=True):
 class ReasonRow(Struct, frozen=True):
     """A past run that a prediction rests on."""
 
-    run: PastRunAnswer
+    run: PastRun
     share_of_longest: float
 
 

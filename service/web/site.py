@@ -13,12 +13,9 @@ from msgspec import Struct
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service import logs
-from service.auth import Caller
-from service.contract.queue_answers import EndedJobAnswer, LiveJobDetailAnswer
-from service.errors import PagesBusyError, PageTooLongError, UnknownSnapshotError
+from service.errors import PagesBusyError, PageTooLongError
 from service.operations.queue_showing import ShowingQueues
 from service.operations.ranking import Ranking
-from service.operations.reporting import read_ended_job
 from service.operations.what_if import WhatIf
 from service.settings import Settings
 from service.store import open_store
@@ -256,7 +253,7 @@ class Website:
             case "now":
                 return self._service()
             case "job":
-                return await self._job(frame.cluster, query.id, caller)
+                return await self._queues.job(frame.cluster, query.id, caller)
             case "what_if":
                 return await what_if_page.ask(self._what_if, frame, query)
             case "users":
@@ -264,21 +261,6 @@ class Website:
             case "user":
                 return self._ranking.accuracy_of(query.shown_to(caller), frame.cluster)
         return None
-
-    async def _job(
-        self, cluster: str, job_id: str, caller: Caller
-    ) -> LiveJobDetailAnswer | EndedJobAnswer:
-        """Return a job of the queue, else one that has ended.
-
-        Raises:
-            UnknownJobError: there is none that the caller may see.
-        """
-        try:
-            return self._queues.job(cluster, job_id, caller)
-        except UnknownSnapshotError:
-            return await asyncio.to_thread(
-                read_ended_job, self._worker.store, cluster, job_id, caller
-            )
 
     async def login(self, *, to: str, refused: str | None) -> bytes:
         """Return the form that asks for a token.

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from predictors.accuracy_groups import UserAccuracy
+from predictors.accuracy_groups import GroupShare, UserAccuracy
 from service.auth import Caller
-from service.contract.answers import GroupAnswer
 from service.contract.fields import Text
 from service.contract.reports import (
     MOST_ROWS,
@@ -45,7 +44,7 @@ class UserQuery(PageQuery):
 
 
 def view(
-    sources: PageSources, frame: Frame, _query: PageQuery, groups: Sequence[GroupAnswer]
+    sources: PageSources, frame: Frame, _query: PageQuery, groups: Sequence[GroupShare]
 ) -> dict[str, Any]:
     """Return all users of a cluster, to visitors who see their names."""
     query = UsersQuery(cluster=frame.cluster, limit=MOST_ROWS)
@@ -89,7 +88,7 @@ def user_view(
     }
 
 
-def sentence(groups: Sequence[GroupAnswer], report: UsersReportAnswer) -> str:
+def sentence(groups: Sequence[GroupShare], report: UsersReportAnswer) -> str:
     """Summarise the page in a sentence."""
     users = sum(group.users for group in groups)
     everybody = report.everybody

@@ -124,7 +124,7 @@ class QueueEstimates:
         return RuntimeEstimate(
             runtime=min(runtime, submission.requested_walltime),
             priority=priority,
-            ladder=state.quantiles(method, as_of_now, QUANTILE_GRID, snapshot.time_behind(job)),
+            quantiles=state.quantiles(method, as_of_now, QUANTILE_GRID, snapshot.time_behind(job)),
             basis=basis,
         )
 

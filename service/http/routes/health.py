@@ -9,10 +9,10 @@ from service.contract.answers import HealthAnswer, LivenessAnswer
 from service.http.calls import ANY_TOKEN, Calls
 from service.http.json_calls import to_json
 from service.http.openapi import refusals
-from service.operations.reporting import Reporting
+from service.operations.method_scores import ShowingMethods
 
 
-def add(calls: Calls, reporting: Reporting, health: Callable[[], HealthAnswer]) -> None:
+def add(calls: Calls, showing: ShowingMethods, health: Callable[[], HealthAnswer]) -> None:
     """Add the calls."""
 
     @calls.add("GET /health/live", tags=["health"], scopes=None)
@@ -52,4 +52,4 @@ def add(calls: Calls, reporting: Reporting, health: Callable[[], HealthAnswer]) 
     )
     async def metrics() -> Response:
         """Show all metrics, for Prometheus."""
-        return Response(await reporting.metrics(), media_type=CONTENT_TYPE_LATEST)
+        return Response(await showing.metrics(), media_type=CONTENT_TYPE_LATEST)

@@ -9,6 +9,7 @@ from service.contract.decoding import msgspec_first
 from service.contract.fields import Text
 from service.contract.queue_answers import (
     ClustersAnswer,
+    EndedJobAnswer,
     ForecastAnswer,
     LiveJobDetailAnswer,
     QueueAnswer,
@@ -103,13 +104,16 @@ def add_snapshots(calls: Calls, taking: TakingQueues, showing: ShowingQueues) ->
         "/v1/clusters/{cluster:path}/jobs/{job_id}",
         tag="queues",
         scopes=READERS,
-        errors=(UnknownSnapshotError, UnknownJobError, InvalidFieldError),
+        errors=(UnknownJobError, InvalidFieldError, *STORE_ERRORS),
     )
     async def job(
         cluster: ClusterParameter, job_id: Annotated[Text, Path()], caller: CurrentCaller
-    ) -> LiveJobDetailAnswer:
-        """Show one job, its forecasts, and the runs that its prediction rests on."""
-        return showing.job(cluster, job_id, caller)
+    ) -> LiveJobDetailAnswer | EndedJobAnswer:
+        """Show one job with its forecasts and the runs that its prediction rests on.
+
+        Of a job that has ended, show its runs, with the predictions that were recorded for them.
+        """
+        return await showing.job(cluster, job_id, caller)
 
     @calls.get(
         "/v1/waits", tag="methods", scopes=READERS, errors=(InvalidFieldError, *STORE_ERRORS)

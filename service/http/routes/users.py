@@ -18,8 +18,9 @@ from service.contract.reports import (
 from service.errors import InvalidFieldError, UnknownJobError, UnknownUserError
 from service.http.calls import Calls, CurrentCaller
 from service.http.openapi import STORE_ERRORS
+from service.operations.ended_jobs import read_ended_job
+from service.operations.method_scores import ShowingMethods
 from service.operations.ranking import Ranking
-from service.operations.reporting import Reporting, read_ended_job
 from service.operations.request_reports import ReportingRequests
 from service.store import Store
 from terminal.scopes import Scope
@@ -27,7 +28,7 @@ from terminal.scopes import Scope
 OneCluster = Annotated[ClusterQuery, Query()]
 
 
-def add(calls: Calls, ranking: Ranking, reporting: Reporting, *, limit: int) -> None:
+def add(calls: Calls, ranking: Ranking, showing: ShowingMethods, *, limit: int) -> None:
     """Add the calls; ``limit`` is the largest body in bytes."""
     readers = (Scope.PREDICT, Scope.READ, Scope.SELF)
 
@@ -36,7 +37,7 @@ def add(calls: Calls, ranking: Ranking, reporting: Reporting, *, limit: int) -> 
     )
     async def methods(query: OneCluster) -> MethodsAnswer:
         """Show the methods with their parameters and their scores on jobs that have ended."""
-        return await reporting.methods(query.cluster)
+        return await showing.methods(query.cluster)
 
     # A user's name may contain slashes, hence the converter.
     @calls.get(

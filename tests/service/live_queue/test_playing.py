@@ -68,7 +68,7 @@ def test_a_job_of_a_what_if_varies_with_those_of_its_own_user_alone(user, owner)
 
 
 def test_jobs_on_shared_nodes_take_what_their_own_distribution_says():
-    estimate = RuntimeEstimate(runtime=100.0, priority=1.0, ladder=STEPS)
+    estimate = RuntimeEstimate(runtime=100.0, priority=1.0, quantiles=STEPS)
     played = play_shared(shared(snapshot(job("a")), [estimate]), [], 50)
     assert played.ends.expected.tolist() == [100.0]
     assert (played.ends.lower, played.ends.upper) == (STEPS[0], STEPS[-1])
@@ -78,19 +78,19 @@ def test_a_running_job_on_a_shared_node_takes_what_is_left():
     use = SharedUse(execution_time=None, cpu_share=0.5, used_cpu_time=40.0)
     running = job("a", started=0.0, nodes=(0,), shared_use=use)
     left = [seconds for seconds in STEPS if seconds > 80]
-    ladder = [left[step * len(left) // 20] for step in range(20)]
+    shares = [left[step * len(left) // 20] for step in range(20)]
     queue = snapshot(running, now=80.0)
     assert queue.time_behind(running) == 80.0
-    estimate = RuntimeEstimate(runtime=100.0, priority=1.0, ladder=ladder)
+    estimate = RuntimeEstimate(runtime=100.0, priority=1.0, quantiles=shares)
     played = play_shared(shared(queue, [estimate]), [0.1], 50)
     assert played.running_ends.lower == pytest.approx([left[0] - 80.0])
     assert played.running_ends.upper == pytest.approx([left[-1] - 80.0])
 
 
-def test_a_job_without_a_ladder_varies_by_the_ratios_and_a_known_one_not_at_all():
+def test_a_job_without_quantiles_varies_by_the_ratios_and_a_known_one_not_at_all():
     use = SharedUse(execution_time=100.0)
     queue = snapshot(job("a"), job("b", shared_use=use))
-    estimates = [USUAL, RuntimeEstimate(runtime=100.0, priority=1.0, ladder=STEPS)]
+    estimates = [USUAL, RuntimeEstimate(runtime=100.0, priority=1.0, quantiles=STEPS)]
     played = play_shared(shared(queue, estimates, 2), [0.5] * ENOUGH_RATIOS, 5)
     assert played.ends.lower.tolist() == [50.0, 100.0]
     assert played.ends.upper.tolist() == [100.0, 100.0]
