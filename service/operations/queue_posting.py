@@ -19,7 +19,7 @@ from service.contract.queue_bodies import (
     RunningJobBody,
 )
 from service.errors import InvalidFieldError, SnapshotTooLargeError
-from service.live_queue.job_forecasts import ForecastPoint, bounds, running_point, waiting_point
+from service.live_queue.forecast_record import ForecastPoint, bounds, running_point, waiting_point
 from service.live_queue.playing import PoolForecast, play_pools, queue_columns
 from service.live_queue.shared_nodes import SharedQueue, play_shared, shared_job
 from service.live_queue.snapshot import (

@@ -28,16 +28,9 @@ from service.contract.queue_answers import (
 )
 from service.contract.queue_bodies import QueueQuery
 from service.errors import UnknownSnapshotError
-from service.live_queue.job_forecasts import (
-    ARRIVAL,
-    SINCE,
-    ForecastPoint,
-    JobForecast,
-    LiveQueue,
-    bounds,
-    usual_wait,
-)
+from service.live_queue.forecast_record import ForecastPoint, JobForecast, LiveQueue, bounds
 from service.live_queue.snapshot import JobState, LiveJob, NoInterval, QueueSnapshot, pool_places
+from service.live_queue.wait_scores import ARRIVAL, SINCE, usual_wait
 from service.operations.ended_jobs import read_ended_job
 from service.operations.predicting import explanation_of, running_on
 from service.pseudonyms import Pseudonyms

@@ -16,13 +16,7 @@ from service.auth import Caller
 from service.contract.bodies import method_of
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import WhatIfRequest
-from service.live_queue.job_forecasts import (
-    ForecastPoint,
-    LiveQueue,
-    bounds,
-    usual_wait,
-    waiting_point,
-)
+from service.live_queue.forecast_record import ForecastPoint, LiveQueue, bounds, waiting_point
 from service.live_queue.playing import (
     AWAITED,
     FreeProcessors,
@@ -40,6 +34,7 @@ from service.live_queue.snapshot import (
     RuntimeEstimate,
     pool_places,
 )
+from service.live_queue.wait_scores import usual_wait
 from service.operations.predicting import explanation_of, own
 from service.operations.queue_showing import ShowingQueues
 from service.operations.request_reports import suggested_request

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from predictors.accuracy_groups import group_named
 from predictors.jobs import Submission
-from service.live_queue.job_forecasts import JobForecast
+from service.live_queue.forecast_record import JobForecast
 from service.live_queue.playing import beyond_depth
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, RuntimeEstimate
 from service.settings import Settings

@@ -9,18 +9,12 @@ import structlog
 from msgspec.structs import replace
 
 from service.errors import ForecastsBusyError, ForecastTooLongError
-from service.live_queue.job_forecasts import (
+from service.live_queue.forecast_record import (
     LiveQueue,
-    StartedJob,
     job_forecasts,
-    left_jobs,
     packed,
     planned_rows,
-    ran_unseen,
-    started_jobs,
     unpacked,
-    wait_scores,
-    with_unplanned_waits,
 )
 from service.live_queue.playing import (
     LIVE,
@@ -31,6 +25,14 @@ from service.live_queue.playing import (
     queue_columns,
 )
 from service.live_queue.snapshot import JobState, QueueSnapshot
+from service.live_queue.wait_scores import (
+    StartedJob,
+    left_jobs,
+    ran_unseen,
+    started_jobs,
+    wait_scores,
+    with_unplanned_waits,
+)
 from service.metrics import Metrics
 from service.settings import Settings
 from service.store import Queues, Store, StoreError

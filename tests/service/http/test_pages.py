@@ -18,7 +18,7 @@ from starlette.requests import Request
 from predictors.jobs import Submission
 from predictors.tuning.plan import TuningPlan
 from service.http.visitors import COOKIE, session_in
-from service.live_queue.job_forecasts import ForecastPoint, JobForecast, LiveQueue, packed
+from service.live_queue.forecast_record import ForecastPoint, JobForecast, LiveQueue, packed
 from service.live_queue.snapshot import JobState, LiveJob, Pool, QueueSnapshot, SchedulerRules
 from service.web import queue_page, site
 from service.web.frame import Assets

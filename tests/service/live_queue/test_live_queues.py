@@ -4,7 +4,7 @@ import pytest
 from asgi_client import NOW, run_of
 from structlog.testing import capture_logs
 
-from service.live_queue.job_forecasts import LiveQueue, packed
+from service.live_queue.forecast_record import LiveQueue, packed
 from service.live_queue.playing import PlayingLimits
 from service.live_queue.snapshot import Pool, QueueSnapshot, SchedulerRules
 from service.store.tables import queues as queues_table

@@ -1,0 +1,145 @@
+"""Scores of forecast waits: jobs that started or left, and how far their forecasts were off."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from service.live_queue.forecast_record import ForecastPoint, JobForecast, LeftQueue, LiveQueue
+from service.live_queue.snapshot import LiveJob, QueueSnapshot
+from service.store import WaitScore
+
+ARRIVAL, SINCE = "arrival", "since"
+
+PATIENCE_SECONDS = 3600.0
+"""Longest wait for the completion of a job that left the queue without being seen running."""
+
+MOST_LEFT = 10_000
+"""Most jobs that have left without being seen running and are remembered, the latest ones."""
+
+MOST_WAITS = 500
+"""Most waits of jobs that were not planned at their arrival that are remembered of each queue."""
+
+ENOUGH_WAITS = 10
+"""Fewest waits whose median is told."""
+
+
+class StartedJob(Struct, frozen=True, kw_only=True, gc=False):
+    """A job that was forecast while it waited, and then started; times are Unix seconds."""
+
+    job: LiveJob
+    forecast: JobForecast
+    start_time: float
+
+
+def started_jobs(queue: LiveQueue, newer: QueueSnapshot) -> list[StartedJob]:
+    """Return the jobs that waited in the last forecast of ``queue`` and run in ``newer``."""
+    found = []
+    for job in newer.jobs:
+        forecast = queue.forecasts.get(job.job_id)
+        if forecast is not None and forecast.waits and job.start_time is not None:
+            found.append(StartedJob(job=job, forecast=forecast, start_time=job.start_time))
+    return found
+
+
+def left_jobs(queue: LiveQueue, newer: QueueSnapshot) -> dict[str, LeftQueue]:
+    """Return the jobs that have left without being seen running, earlier ones included.
+
+    Args:
+        queue: the snapshot before, and the jobs that had left by then.
+        newer: the snapshot after it.
+    """
+    present = {job.job_id for job in newer.jobs}
+    left = dict(queue.left)
+    for job in queue.snapshot.jobs:
+        forecast = queue.forecasts.get(job.job_id)
+        if forecast is not None and forecast.waits and job.job_id not in present:
+            left[job.job_id] = LeftQueue(
+                job=job, forecast=forecast, seen_at=queue.snapshot.taken_at
+            )
+    recent = {
+        job_id: each
+        for job_id, each in left.items()
+        if newer.taken_at - each.seen_at <= PATIENCE_SECONDS and job_id not in present
+    }
+    return dict(list(recent.items())[-MOST_LEFT:])
+
+
+def ran_unseen(left: Mapping[str, LeftQueue], starts: Mapping[str, float]) -> Iterator[StartedJob]:
+    """Yield the jobs that have left and whose completion gives a start, by job id in ``starts``."""
+    for job_id, start in starts.items():
+        each = left[job_id]
+        yield StartedJob(job=each.job, forecast=each.forecast, start_time=start)
+
+
+def with_unplanned_waits(
+    before: Mapping[str, list[float]], started: Sequence[StartedJob]
+) -> dict[str, list[float]]:
+    """Return the waits of jobs that were not planned at their arrival, with new ones, by queue."""
+    waits = {queue: list(known) for queue, known in before.items()}
+    for each in started:
+        if each.forecast.arrived_unplanned:
+            submission = each.job.submission
+            wait = max(0.0, each.start_time - submission.submit_time)
+            waits.setdefault(submission.queue or "", []).append(wait)
+    return {queue: known[-MOST_WAITS:] for queue, known in waits.items()}
+
+
+def usual_wait(
+    waits: Mapping[str, Sequence[float]], queue: str | None, waited: float
+) -> float | None:
+    """Return the median wait of jobs that were not planned at their arrival and waited longer.
+
+    They are those of the same queue if these are enough, else those of all queues; None if these
+    are too few as well.
+
+    Args:
+        waits: by queue, in seconds.
+        queue: of the job.
+        waited: seconds that the job has waited.
+    """
+    every = [wait for known in waits.values() for wait in known]
+    for known in (waits.get(queue or "", []), every):
+        longer = [wait for wait in known if wait > waited]
+        if len(longer) >= ENOUGH_WAITS:
+            return float(np.median(longer))
+    return None
+
+
+def wait_scores(started: Sequence[StartedJob]) -> list[WaitScore]:
+    """Return sums of the errors of forecast waits, by queue and by when the forecast was made.
+
+    The later forecasts of one job count as one job together.
+    """
+    sums: dict[tuple[str, str], NDArray[np.float64]] = defaultdict(lambda: np.zeros(6))
+    for each in started:
+        points = [point for point in each.forecast.points if point.made_at <= each.start_time]
+        queue = each.job.submission.queue or ""
+        is_late = each.forecast.arrived_unplanned
+        others = len(points) if is_late else len(points) - 1
+        for place, point in enumerate(points):
+            made, weight = (SINCE, 1.0 / others) if place or is_late else (ARRIVAL, 1.0)
+            sums[queue, made] += weight * _error_terms(point, each)
+    names = WaitScore.__struct_fields__
+    return [
+        WaitScore(**dict(zip(names, (*key, *sums[key].tolist()), strict=True)))
+        for key in sorted(sums)
+    ]
+
+
+def _error_terms(point: ForecastPoint, started: StartedJob) -> NDArray[np.float64]:
+    """Return the columns of ``WaitScore`` after its key, for one forecast of one job."""
+    error = point.start - started.start_time
+    interval = point.start_interval
+    return np.array(
+        [
+            1.0,
+            max(0.0, started.start_time - started.job.submission.submit_time),
+            abs(error),
+            error,
+            interval is not None,
+            interval is not None and interval.holds(started.start_time),
+        ]
+    )
