@@ -317,9 +317,11 @@ class QueueMetrics:
             for field, (name, description) in WAIT_SCORES.items()
         }
 
-    def waited(self, cluster: str, queue: str | None, *, come: float, forecast: float) -> None:
-        """Count the wait of a started job, and its forecast at arrival, in seconds."""
-        self._waits.labels(cluster, queue or "", "observed").observe(max(0.0, come))
+    def observe_wait(
+        self, cluster: str, queue: str | None, *, observed: float, forecast: float
+    ) -> None:
+        """Add a started job's wait, and the wait forecast at its arrival, to the histogram."""
+        self._waits.labels(cluster, queue or "", "observed").observe(max(0.0, observed))
         self._waits.labels(cluster, queue or "", "forecast").observe(max(0.0, forecast))
 
     def counted(self, cluster: str, states: Mapping[str, int]) -> None:

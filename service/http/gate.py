@@ -175,7 +175,7 @@ class Gate:
             self._endpoints[call.method, path] = endpoint
 
     def _endpoint_of(self, connection: Connection) -> Endpoint:
-        """Return the endpoint of a request, and note the parameters of its path in its scope."""
+        """Return the endpoint of a request; put path parameters into ``scope["path_params"]``."""
         method, path = connection["method"], connection["path"]
         endpoint = self._endpoints.get((method, path))
         if endpoint is not None:

@@ -98,7 +98,7 @@ def enough_for(runs: Sequence[Completion], share: float) -> float | None:
 def suggested_request(
     levels: Sequence[float], runtimes: Sequence[float] | None, share: float, request: float
 ) -> float | None:
-    """Return the shortest usual request that holds ``share`` of the runs, in seconds.
+    """Return the shortest round walltime (``STEPS``) within which ``share`` of the runs end.
 
     Return None if no runtimes are known, or if it would not be shorter than ``request``.
 

@@ -145,7 +145,7 @@ class ScoresByDay:
             key=lambda name: (name == in_force, name),
         )
         self._jobs = {int(score.label): score.jobs for score in daily if score.method == in_force}
-        self._smoothed = smooth(daily)
+        self._means = weekly_means(daily)
 
     def jobs(self) -> list[int | None]:
         """Return the number of scored jobs of the answering method, for each day."""
@@ -153,7 +153,7 @@ class ScoresByDay:
 
     def weekly(self, method: str, measure: str) -> list[float | None]:
         """Return the mean of a measure over the week up to each day."""
-        return [self._smoothed.get((day, method, measure)) for day in self.days]
+        return [self._means.get((day, method, measure)) for day in self.days]
 
     def lines(self, measure: str, methods: Sequence[str]) -> list[ChartLine]:
         """Return a line of a measure for each method, in the colour of the method."""
@@ -238,8 +238,8 @@ def best_methods(daily: Sequence[MethodScore], in_force: str) -> set[str]:
     return {in_force, "requested", *[n for n in ranked if n != "requested"][:SHOWN_METHODS]}
 
 
-def smooth(daily: Sequence[MethodScore]) -> dict[tuple[int, str, str], float]:
-    """Return means over the week up to each day, weighted by jobs; by day, method and measure."""
+def weekly_means(daily: Sequence[MethodScore]) -> dict[tuple[int, str, str], float]:
+    """Return 7-day trailing means, weighted by jobs, keyed by (day, method, measure)."""
     means: dict[tuple[int, str, str], float] = {}
     for method in {score.method for score in daily}:
         scores = [score for score in daily if score.method == method]

@@ -171,7 +171,7 @@ class PageProcess(ChildProcess):
             PagesBusyError: too many pages wait already.
             PageTooLongError: it took too long.
         """
-        return await self.run(made, name, frame, query, facts)
+        return await self.run(render_in_child, name, frame, query, facts)
 
     def busy(self) -> PagesBusyError:
         """Return the error for a call while too many wait."""
@@ -196,8 +196,8 @@ def prepare(settings: Settings) -> None:
     makers.append(PageMaker(PageSources(settings, store)))
 
 
-def made(name: str, frame: Frame, query: PageQuery, facts: Any) -> bytes:
-    """Return a page; runs in the page process."""
+def render_in_child(name: str, frame: Frame, query: PageQuery, facts: Any) -> bytes:
+    """Render a page to bytes. Called in the page process, after ``prepare``."""
     return makers[-1].make(name, frame, query, facts)
 
 

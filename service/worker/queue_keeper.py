@@ -314,10 +314,10 @@ class QueueKeeper:
             if not each.forecast.points or each.forecast.arrived_unplanned:
                 continue  # it was held, too far behind at its arrival, or larger than the machine
             submission = each.job.submission
-            self._metrics.queues.waited(
+            self._metrics.queues.observe_wait(
                 queue.snapshot.cluster,
                 submission.queue if submission.queue in names else None,
-                come=each.start_time - submission.submit_time,
+                observed=each.start_time - submission.submit_time,
                 forecast=each.forecast.points[0].start - submission.submit_time,
             )
 
