@@ -1,4 +1,4 @@
-"""Does least-cost pay? Its errors beside those of published methods that underestimate as often.
+"""Compares least-cost: its errors beside those of published methods that underestimate as often.
 
 The question can be asked of auto too, with what rounds learn on the log.
 """

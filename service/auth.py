@@ -151,7 +151,6 @@ def check_protected(settings: Settings, tokens: Callable[[], Iterable[Token]]) -
     """Refuse to listen beyond loopback while no valid token has been issued.
 
     Args:
-        settings: of the service.
         tokens: reads all tokens; called only if the service listens beyond loopback.
 
     Raises:

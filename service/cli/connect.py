@@ -236,7 +236,6 @@ def finish(
 
     Args:
         steps: commands and changes, in their order.
-        settings: of the service.
         token_file: a file with a token for doctor; None for a dry run, which asks nothing.
         url: of the service, as ``--url`` names it.
     """

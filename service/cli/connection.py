@@ -49,12 +49,7 @@ class ClusterService:
     """The calls of the service about one cluster.
 
     Args:
-        client: of the service.
         name: of the cluster, as the user gives it; None is the only one that has a queue.
-
-    Attributes:
-        client: of the service.
-        name: of the cluster.
     """
 
     def __init__(self, client: "Client", name: str | None) -> None:

@@ -111,8 +111,6 @@ def diagnosed(
     """Compare service, history and this machine.
 
     Args:
-        settings: of the service.
-        now: Unix seconds.
         days: to look back.
         url: by default the settings'.
         token_file: file with any valid token.

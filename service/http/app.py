@@ -64,7 +64,6 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> GatedFastAP
     """Build the service. The store is opened when the application starts up.
 
     Args:
-        settings: of this service.
         owns_process: whether nothing else runs in this process.
 
     Raises:

@@ -123,7 +123,6 @@ class Gate:
 
     Args:
         app: FastAPI's application.
-        calls: the calls of the service.
         guard: knows the tokens.
         find_new_tokens: lets the guard know those that were issued before the call.
         munge: knows the users of MUNGE credentials.

@@ -51,7 +51,6 @@ def run(settings: Settings, *, announce: Callable[[str], None] = print) -> None:
     """Serve until SIGTERM or SIGINT, then finish what was begun and write what is queued.
 
     Args:
-        settings: of the service.
         announce: called with a sentence that names the address, once it accepts connections.
 
     Raises:
@@ -164,7 +163,6 @@ def configuration(application: str | Callable[[], FastAPI], settings: Settings) 
 
     Args:
         application: a factory, or its import string.
-        settings: of the service.
     """
     return uvicorn.Config(
         application,

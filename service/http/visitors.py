@@ -33,7 +33,6 @@ class Visitors:
         guard: knows the tokens.
         store: keeps the sessions.
         find_new_tokens: lets the guard know those that were issued before the call.
-        clock: Unix seconds.
         seconds: after which a browser has to log in again.
     """
 

@@ -125,7 +125,6 @@ class LeftQueue(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         job: as it was seen last.
-        forecast: its forecasts.
         seen_at: ``taken_at`` of the last snapshot that contained the job.
     """
 
@@ -138,8 +137,6 @@ class LiveQueue(Struct, kw_only=True):
     """The latest queue of a cluster, and the forecasts of its jobs.
 
     Attributes:
-        snapshot: the queue.
-        received_at: Unix seconds.
         forecast_at: ``taken_at`` of the snapshot that was forecast last.
         forecasts: by job id, of the jobs of the snapshot that was forecast last.
         left: jobs that waited when they were last seen, by job id. Whether they have run is open.

@@ -130,7 +130,6 @@ class PoolForecast:
     Attributes:
         starts: of the waiting jobs.
         ends: of the waiting jobs.
-        running_ends: of the running jobs.
         coverage: probability that a range contains the time; None without ranges.
         no_interval: reason why there are no ranges; None with ranges.
         nodes: places of the nodes of the waiting jobs, where the policy names nodes.
@@ -188,7 +187,6 @@ def queue_columns(snapshot: QueueSnapshot, estimates: Sequence[RuntimeEstimate])
     """Return the columns of every pool, of the jobs that the scheduler plans.
 
     Args:
-        snapshot: the queue.
         estimates: one for each job of the snapshot.
     """
     running: list[list[int]] = [[] for _ in snapshot.pools]
@@ -367,7 +365,6 @@ def play_pools(
 
     Args:
         pools: jobs in them run for as long as predicted.
-        rules: of the scheduler.
         ratios: recent ratios of runtime to prediction, ascending, for jobs without quantiles.
         samples: number of other futures; none are played while too few errors are known.
         limits: of time for all pools together; by default all is played.

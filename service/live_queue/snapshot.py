@@ -123,9 +123,6 @@ class QueueSnapshot(Struct, frozen=True, kw_only=True):
     """A cluster at one moment.
 
     Attributes:
-        cluster: its name.
-        taken_at: Unix seconds.
-        rules: of its scheduler.
         pools: of its machine, at least one.
         jobs: running jobs, then waiting jobs in the order in which they are served.
     """

@@ -62,10 +62,8 @@ class ShowingQueue:
     """Shows one queue at a time.
 
     Args:
-        settings: of the service.
         find_queue: returns the queue of a cluster; None if none was handed over.
         pseudonyms: replaces the names of people.
-        clock: Unix seconds.
     """
 
     def __init__(

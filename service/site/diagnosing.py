@@ -100,7 +100,6 @@ class ServiceDiagnostics(Struct, frozen=True, kw_only=True):
         detail: reason for another status than ready.
         history: fingerprint of its store.
         refusal: reason why the metrics cannot be read; None if they can.
-        release: of the service.
         samples: of its metrics: name, labels and value.
     """
 
@@ -118,10 +117,8 @@ class AskingFilter(Struct, frozen=True, kw_only=True):
     """A submit filter that has asked within a day.
 
     Attributes:
-        filter: its name.
         release: as it says.
         mode: as it says; empty in releases that do not say.
-        asked_at: Unix seconds.
     """
 
     filter: str
@@ -155,7 +152,6 @@ def diagnose(  # noqa: PLR0913 - what is compared
         clusters: signs of the history.
         fingerprint: of that history.
         release: of this command.
-        now: Unix seconds.
         site: faults of the resource manager, found when they are taken.
     """
     found = [*check_service(service, fingerprint, release, now)]

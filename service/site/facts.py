@@ -45,7 +45,6 @@ def site_faults(
         store: the history.
         asking: submit filters that have asked.
         since: Unix seconds; runs that ended later are looked for in the accounting.
-        now: Unix seconds.
         oldest: seconds from which a live queue is old.
     """
     if (off_since := time_of(OFF_SWITCH)) is not None:

@@ -36,7 +36,6 @@ def pbs_files(root: Path, address: str, cluster: str, values: Mapping[str, Any])
 
     Args:
         root: ``/``, or the top of a tree for another host.
-        address: of the service.
         cluster: name of the history.
         values: settings of the hook that are to change.
 

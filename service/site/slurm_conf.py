@@ -37,9 +37,7 @@ class SlurmSite(Struct, frozen=True, kw_only=True):
     """A Slurm as its configuration shows it.
 
     Attributes:
-        conf: path of slurm.conf.
         cluster: name of the history.
-        user: SlurmUser.
         values: of slurm.conf, by key in lower case; the last one of a key counts.
     """
 
@@ -121,9 +119,7 @@ def slurm_files(
     """Return the files: tokens, the forwarder's options, the filter with its settings.
 
     Args:
-        site: the Slurm.
         root: ``/``, or the top of a tree for another host.
-        address: of the service.
         values: settings of the filter that are to change.
     """
     beside = site.conf.parent

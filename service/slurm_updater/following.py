@@ -27,8 +27,6 @@ class UpdaterSettings(Struct, frozen=True, kw_only=True):
     """The settings of an updater's process.
 
     Attributes:
-        options: of the updater.
-        url: of the service.
         token_file: with one token; None without a token.
         timeout: seconds for each command of Slurm and each answer of the service.
         slurm_bin: directory of Slurm's commands; None if they are on the path.

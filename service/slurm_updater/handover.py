@@ -22,9 +22,7 @@ class HandOver:
 
     Args:
         slurm: the commands.
-        client: of the service.
         cluster: name of the queue; None is Slurm's ClusterName.
-        clock: Unix seconds.
     """
 
     def __init__(
@@ -69,7 +67,6 @@ class NodeProcessors(Struct, frozen=True, kw_only=True):
 
     Attributes:
         usable: processors that run jobs or could; not those that are down or drained.
-        partitions: names.
     """
 
     usable: int

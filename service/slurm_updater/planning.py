@@ -71,7 +71,6 @@ class Estimate(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         predicted: seconds from its start to its end.
-        prediction_id: names the prediction.
         priority: by its user's accuracy and its wait.
     """
 

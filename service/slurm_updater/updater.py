@@ -143,9 +143,7 @@ class Updater:
     Args:
         slurm: the commands.
         service: answers about jobs.
-        options: of the updater.
         hand_over: sends the queue to the service in each round; None if it is not to be sent.
-        clock: Unix seconds.
         sleep: pauses for some seconds.
     """
 

@@ -131,7 +131,6 @@ class UpdatePace:
         slurm: the commands.
         share: largest share of slurmctld's time, more than 0 and at most 1.
         sleep: pauses for some seconds.
-        clock: seconds.
     """
 
     def __init__(

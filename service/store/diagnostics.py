@@ -29,10 +29,7 @@ class ClusterDiagnostics(Struct, frozen=True, kw_only=True):
     """Counts of one cluster over some days; times are Unix seconds.
 
     Attributes:
-        cluster: its name.
-        predictions: number of predictions.
         scored: number of predictions with a run.
-        last_prediction: time of the last prediction.
         overdue: open predictions, made after the last run ended, of jobs that must have ended
             unless they waited for more than an hour.
         last_run: end of the last run, without ends in the future; None without runs.

@@ -111,7 +111,6 @@ class PastRuns:
         """Return the runs of a cluster that ended within a period, the newest ``most`` of them.
 
         Args:
-            cluster: its name.
             since: Unix seconds, the first that belongs to the period.
             until: Unix seconds, the first after the period.
             most: number of runs.
@@ -235,9 +234,7 @@ class ScoredPrediction(Struct, frozen=True, kw_only=True):
     """The prediction that a run was scored by.
 
     Attributes:
-        recorded_at: Unix seconds.
         method: that answered.
-        predicted_walltime: seconds.
         median: seconds; None where the method gave none.
         interval: None where the method gave none.
     """

@@ -26,7 +26,6 @@ class WaitScore(Struct, frozen=True, kw_only=True):
         made: when the forecasts were made: ``arrival`` or ``since``.
         jobs: number of started jobs, in fractions where a part of a job's forecasts counts.
         wait: real waits, in seconds.
-        absolute_error: seconds.
         error: forecast minus real wait, in seconds.
         intervals: number of forecasts with an interval.
         covered: number of these intervals that held the start.

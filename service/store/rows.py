@@ -41,7 +41,6 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         prediction_id: unique id.
-        submission: at the time of the prediction.
         method: method that answered.
         predicted_walltime: its answer in seconds.
         estimates: answers in seconds, by method, with that of ``method``.
@@ -50,7 +49,6 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
         bounds: ends of intervals in seconds, by method, with that of ``method``.
         coverage: nominal coverage of these intervals.
         underestimation_rate: nominal rate of underestimates; None for the method's own trade-off.
-        recorded_at: Unix seconds.
         erasure: number of the last erasure that certainly came before the answer; 0 for none.
     """
 

@@ -57,14 +57,11 @@ class MethodScore(Struct, frozen=True, kw_only=True):
     """The scores of one method on ended jobs that it predicted.
 
     Attributes:
-        method: its name.
         label: the part of the jobs: a day since 1970, or a queue, group or class of processors.
         jobs: number of scored jobs.
-        mean_absolute_error: seconds.
         underestimation_rate: share of jobs that ran longer than predicted.
         accuracy: mean of min(p, r) / max(p, r) over predictions p and runtimes r (Tang et al.
             2013, Eq 3).
-        intervals: number of intervals.
         coverage: share of intervals that held the runtime; None if there were none.
         nominal_coverage: mean of their nominal coverages.
     """
@@ -84,7 +81,6 @@ class ObservedShare(Struct, frozen=True, kw_only=True):
     """A nominal share of jobs, and the share observed.
 
     Attributes:
-        jobs: number of jobs.
         nominal: mean of the shares that callers requested.
         observed: share of the jobs for which the statement held.
     """
@@ -98,7 +94,6 @@ class RecentScore(Struct, frozen=True, kw_only=True):
     """The scores of one method on a cluster's last scored jobs.
 
     Attributes:
-        method: its name.
         jobs: number of jobs that the method predicted.
         underestimation_rate: share of them that ran longer than predicted.
         intervals: shares of runtimes within the method's intervals.

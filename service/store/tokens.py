@@ -30,7 +30,6 @@ class Token(Struct, frozen=True, kw_only=True):
         scopes: permitted operations; ``admin`` permits everything.
         user: name in the history of the user whose jobs a token of scope ``self`` may see.
         secret_hash: SHA-256 of the secret part.
-        created_at: Unix seconds.
         revoked_at: Unix seconds; None while it is valid.
     """
 

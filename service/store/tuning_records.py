@@ -59,8 +59,6 @@ class AdoptingRound(Struct, frozen=True, kw_only=True):
     """The round whose adoption is in force.
 
     Attributes:
-        tuning_id: of the round.
-        adopted_at: Unix seconds.
         verdict: of the proposal, as the round stored it.
     """
 

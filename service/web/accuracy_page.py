@@ -128,7 +128,6 @@ class ScoresByDay:
     """The scores of each day, and their means over the week up to each day.
 
     Args:
-        daily: scores by day and method.
         in_force: the method that answers.
 
     Attributes:

@@ -57,8 +57,7 @@ class Chart(Struct, frozen=True, kw_only=True):
         name: of the element.
         title: what is drawn.
         says: how to read it, in a sentence.
-        x: Unix seconds.
-        series: the lines.
+        x: Unix seconds of the points.
         unit: of the values.
         empty: said in the place of a chart of fewer than two points.
         by: what a place is.

@@ -49,8 +49,6 @@ def planned_reason(planned: float, requested: float, *, likely: float | None, me
     """Return the reason of the planned runtime as text.
 
     Args:
-        planned: seconds.
-        requested: seconds.
         likely: median in seconds; None from methods without a distribution.
         method: that predicted.
     """

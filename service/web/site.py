@@ -157,7 +157,6 @@ class PageProcess(ChildProcess):
     """Makes pages. It starts with the first page.
 
     Args:
-        settings: of the service.
         limit: seconds from asking for a page to its bytes.
     """
 

@@ -43,14 +43,10 @@ class PageSources:
     """Store and operations that the views of pages read.
 
     Args:
-        settings: of the service.
         store: of this process alone.
-        clock: Unix seconds.
 
     Attributes:
-        settings: of the service.
         store: the history.
-        clock: Unix seconds.
         cache: answers that were read lately.
         queues: shows live queues.
         reports: compares requests with runtimes.

@@ -200,7 +200,6 @@ class ClusterState:
 
         Args:
             completion: the run.
-            methods: names of methods.
             is_judged: whether the ratio is needed.
         """
         answering = self.resolved(self._answering)

@@ -33,10 +33,8 @@ class LogFollower:
     Before ``start`` the history is still being read.
 
     Args:
-        live: the state.
         before_learning: called before every slice that is applied.
         has_to_store: returns whether this process has completions that are not durable yet.
-        clock: Unix seconds.
 
     Attributes:
         is_catching_up: whether the log is further ahead than a slice.

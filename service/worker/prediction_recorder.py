@@ -50,7 +50,6 @@ class PredictionRecorder:
         record: takes a prediction to be stored and returns at once.
         rate: largest number of submissions per second with shadow predictions.
         methods: methods that make shadow predictions; all if empty.
-        clock: Unix seconds.
 
     Attributes:
         erasure: number of the last erasure that came before all future answers.

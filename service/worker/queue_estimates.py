@@ -72,7 +72,6 @@ class QueueEstimates:
         """Return one estimate for each job; jobs that are not planned yet are not predicted.
 
         Args:
-            snapshot: the queue.
             forecasts: earlier ones by job id: a running job keeps the prediction made before.
             method: that predicts; the service's own by default.
         """

@@ -115,9 +115,7 @@ class QueueKeeper:
         store: the latest state of all queues.
         follower: of the log, for predictions.
         process: in which queues are played.
-        settings: of the service.
         metrics: of the worker.
-        clock: Unix seconds.
     """
 
     def __init__(  # noqa: PLR0913 - each is a part of the worker, named where it is handed over

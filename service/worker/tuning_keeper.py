@@ -41,10 +41,8 @@ class TuningKeeper:
     Args:
         store: the history and the rounds.
         live: state whose parameters are kept up to date.
-        settings: of the service.
         is_catching_up: returns whether the log is far ahead, as in an import; no round becomes due
             meanwhile.
-        clock: Unix seconds.
     """
 
     def __init__(

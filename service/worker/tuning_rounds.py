@@ -85,9 +85,7 @@ def run_round(
 
     Args:
         store: of the history and the result.
-        tuning: the round.
         settings: defaults before the first round.
-        clock: Unix seconds.
         report: called with the progress too.
 
     Returns:
@@ -196,7 +194,6 @@ def adoptions(
     """Return the adoptions of a round, as they are stored.
 
     Args:
-        result: result of the round.
         before: active parameters before it.
         defaults: from the settings; a return to the default is stored as ``parameters=None``.
         now: Unix seconds. A run that ends later has a wrong end; after such an end no run would

@@ -70,14 +70,10 @@ class Worker:
     Several workers may share a store; they have only the log of completions in common.
 
     Args:
-        settings: of the service.
-        clock: Unix seconds.
         owns_process: whether the process does nothing else, so that the worker may set its garbage
             collector and thread switching.
 
     Attributes:
-        settings: of the service.
-        clock: Unix seconds.
         pseudonyms: replaces the names of people before anything is stored.
         metrics: of the process.
         guard: admits requests.

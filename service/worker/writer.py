@@ -59,7 +59,6 @@ class Writer:
             completions and its acknowledgement; a log reader's ``refresh`` belongs here.
         retention_seconds: age at which predictions whose job never ended are deleted.
         score_retention_seconds: age at which scores by day are deleted.
-        clock: Unix seconds.
 
     Attributes:
         queued: completions waiting for their commit.

@@ -1,4 +1,4 @@
-"""Does a method know how sure it is? What was asked of it against what it got, on real logs."""
+"""Coverage of intervals and underestimation rates: nominal against observed, on real logs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -147,7 +147,7 @@ def figure_2(sources: ExhibitInput) -> Exhibit:
 
 
 def table_2(sources: ExhibitInput) -> Exhibit:
-    """Spread of R within groups of similar jobs: which key fits the log?"""
+    """Spread of R within groups of similar jobs, by the key of the groups."""
     runs = runs_in(sources)
     usages = usages_of(runs)
     spreads: dict[str, Value] = {"all jobs": float(usages.std())}

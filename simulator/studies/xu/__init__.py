@@ -1,1 +1,1 @@
-"""Does tuning knn pay? The study of Xu et al. 2019, sections 2 and 3."""
+"""The gain of tuning knn: the study of Xu et al. 2019, sections 2 and 3."""
