@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from service import munge
 from service.errors import ForbiddenError, MissingTokenError, MungeTooLongError
 from service.settings import Settings
 from service.store import Token, parse_token
+from terminal import munge
 from terminal.scopes import Scope
 
 MOST_CACHED_HEADERS = 1_000

@@ -9,7 +9,7 @@ from time import time
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from service.store import MethodScore, RecentScore
+from service.store import MethodScores, RecentScore
 
 PREFIX = "walltimed"
 
@@ -77,9 +77,6 @@ WAIT_SCORES = {
     "coverage": ("wait_coverage_ratio", "Share of start intervals that contained the start."),
 }
 """Name and description of the metric for each field of the score of waits."""
-
-MethodScores = tuple[MethodScore, RecentScore | None]
-"""Scores of one method: over all scored jobs, and over the last ones."""
 
 
 class Metrics:

@@ -16,7 +16,7 @@ from pydantic_settings import (
 )
 
 from predictors.base import DEFAULT_METHOD
-from service import munge
+from terminal import munge
 
 SYSTEM_SETTINGS = Path("/etc/walltimed/walltimed.toml")
 SYSTEM_DIRECTORY = Path("/var/lib/walltimed")

@@ -13,12 +13,12 @@ from service.contract.answers import (
     MethodsAnswer,
     ScoreAnswer,
 )
-from service.metrics import MethodScores
 from service.operations.queue_showing import all_waits
 from service.operations.tuning import verdict_of
 from service.store import (
     AdoptingRound,
     MethodScore,
+    MethodScores,
     RecentScore,
     StoreError,
 )

@@ -17,7 +17,7 @@ from service.store.forgetting import Erased, Erasure
 from service.store.past_runs import ClusterHistory, EndedRun, ScoredPrediction
 from service.store.queue_records import Queues, WaitScore
 from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
-from service.store.scores import MethodScore, ObservedShare, RecentScore, Side
+from service.store.scores import MethodScore, MethodScores, ObservedShare, RecentScore, Side
 from service.store.store import Store, open_store
 from service.store.tokens import Token, parse_token
 from service.store.tuning_records import (
@@ -42,6 +42,7 @@ __all__ = [
     "Ingested",
     "LogReader",
     "MethodScore",
+    "MethodScores",
     "NewerSchemaError",
     "ObservedShare",
     "Queues",

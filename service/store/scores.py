@@ -117,6 +117,10 @@ class JobKind(Struct, frozen=True, order=True):
     size: str
 
 
+MethodScores = tuple[MethodScore, RecentScore | None]
+"""Scores of one method: over all scored jobs, and over the last ones."""
+
+
 class Sums(Struct):
     """Sums over the scored jobs of one kind and method; its fields are columns of both tables."""
 

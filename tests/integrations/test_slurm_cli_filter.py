@@ -9,7 +9,7 @@ from patience import BUSY_SECONDS
 from private_munge import REASON_TO_SKIP, PrivateMunge
 from slurm_scripts import LUAS, Site
 
-from service import munge
+from terminal import munge
 
 pytestmark = pytest.mark.skipif(not LUAS, reason="needs lua5.1, 5.3 or 5.4 with lua-socket")
 OPTIONS = {"time": "01:00:00", "job-name": "relax", "partition": "short", "ntasks": "2"}

@@ -11,8 +11,9 @@ import pytest
 from asgi_client import NOW, InProcess, run_of
 from patience import BUSY_SECONDS, eventually
 
-from service import auth, munge
+from service import auth
 from service.auth import Scope
+from terminal import munge
 
 pytestmark = pytest.mark.skipif(
     bool(private_munge.REASON_TO_SKIP), reason=str(private_munge.REASON_TO_SKIP)
