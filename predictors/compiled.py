@@ -37,8 +37,16 @@ log = logging.getLogger(__name__)
 
 config: Any = numba.config
 
-COMPILING = "compiling, once per installation: 20 s to a minute"
-"""Logged by every process that has to compile, when it begins to."""
+COMPILING = "compiling, once per installation: "
+"""Begins what every process logs that has to compile a part, when it begins to."""
+
+PARTS = {
+    "simulator.engine.slurm": "the twin of Slurm, about 2 minutes on an idle core",
+    "simulator.engine.pbs": "the twin of PBS, about 40 s on an idle core",
+    "simulator.engine": "the loop of a policy, about 20 s on an idle core",
+    "": "the methods, 20 s to a minute on an idle core",
+}
+"""Names and times of parts by the beginning of their modules' names; the first that fits counts."""
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -273,24 +281,36 @@ def _imported(text: str) -> set[str]:
 
 
 class _Announcement(numba_event.Listener):
-    """Logs that this process compiles, and counts what it compiles.
+    """Logs each part once that this process compiles, and counts what it compiles.
 
     numba tells of functions that are not in its cache only.
     """
 
     def __init__(self) -> None:
         self.compilations = 0
+        self._depth = 0
+        self._parts: set[str] = set()
 
     def on_start(self, event: numba_event.Event) -> None:
         """Count a function that begins to be compiled, perhaps with others in it."""
-        del event
-        if not self.compilations:
-            log.warning(COMPILING)
         self.compilations += 1
+        self._depth += 1
+        if self._depth > 1:
+            return
+        part = part_of(event.data["dispatcher"].py_func.__module__)
+        if part not in self._parts:
+            self._parts.add(part)
+            log.warning("%s%s", COMPILING, part)
 
     def on_end(self, event: numba_event.Event) -> None:
-        """Do nothing when it is compiled."""
+        """Leave the function that is compiled."""
         del event
+        self._depth -= 1
+
+
+def part_of(module: str) -> str:
+    """Return the name and the time of the part that a compiled module belongs to."""
+    return next(part for beginning, part in PARTS.items() if module.startswith(beginning))
 
 
 _announcement = _Announcement()

@@ -72,8 +72,10 @@ class MethodSpec:
 
         Raises:
             UnknownMethodError: there is no such method.
-            MethodSpecError: a parameter is unknown or out of range.
+            MethodSpecError: a parameter is unknown or out of range, or rounds teach the method.
         """
+        if self.name == Forest.name:
+            raise MethodSpecError("forest is taught by rounds: use auto.")
         try:
             return create(self.name, **self.parameters)
         except UnknownMethodError:

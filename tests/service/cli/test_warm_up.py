@@ -6,13 +6,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import httpx
 import pytest
 from running_service import WALLTIMED, eventually
 
-from predictors.compiled import COMPILING
+from predictors.compiled import COMPILING, PARTS, part_of
 from predictors.registry import METHODS
 from service.cli.warming import compile_methods
 
@@ -50,8 +51,22 @@ def test_whoever_compiles_says_so_and_whoever_finds_it_compiled_does_not(tmp_pat
     (tmp_path / "compiled_here.py").write_text(MODULE)
     first = run(sys.executable, "-c", SMALL, tmp_path)
     again = run(sys.executable, "-c", SMALL, tmp_path)
-    assert (first.stdout, first.stderr) == ("1\n", f"{COMPILING}\n")
+    assert (first.stdout, first.stderr) == ("1\n", f"{COMPILING}{PARTS['']}\n")
     assert (again.stdout, again.stderr) == ("0\n", "")
+
+
+@pytest.mark.parametrize(
+    ("module", "named"),
+    [
+        ("simulator.engine.slurm.slurm_loop", "twin of Slurm"),
+        ("simulator.engine.pbs.pbs_loop", "twin of PBS"),
+        ("simulator.engine.policies.fcfs", "loop of a policy"),
+        ("predictors.methods.kernel", "methods"),
+    ],
+)
+def test_what_is_compiled_is_named_with_its_time(module, named):
+    import_module(module)
+    assert re.search(rf"{named}.* (s|minutes?) on an idle core", part_of(module))
 
 
 @pytest.mark.acceptance

@@ -1,7 +1,7 @@
 import pytest
 
 from predictors.registry import UnknownMethodError
-from simulator.replay.method_spec import MethodSpec
+from simulator.replay.method_spec import MethodSpec, MethodSpecError
 
 
 def test_a_bare_name_has_the_default_parameters():
@@ -31,6 +31,11 @@ def test_unknown_methods_and_parameters_are_named():
         MethodSpec.parse("crystal-ball").predictor()
     with pytest.raises(ValueError, match="span"):
         MethodSpec.parse("max-usage:span=3").predictor()
+
+
+def test_forest_alone_which_would_answer_requests_is_refused():
+    with pytest.raises(MethodSpecError, match="forest is taught by rounds: use auto"):
+        MethodSpec.parse("forest").predictor()
 
 
 def test_parameters_may_be_said_in_the_words_of_the_paper():
