@@ -28,12 +28,13 @@ LOGS = [
             marks=[
                 pytest.mark.traces,
                 pytest.mark.skipif(not TRACES.exists(), reason=f"no real traces in {TRACES}"),
+                *further,
             ],
         )
-        for name in (
-            "SDSC-SP2-1998-4.2-cln.swf.gz",
-            "CERIT-SC-wagap-2013.swf.gz",
-            "ALCF-Theta-2023.swf.gz",
+        for name, *further in (
+            ["SDSC-SP2-1998-4.2-cln.swf.gz"],
+            ["CERIT-SC-wagap-2013.swf.gz", pytest.mark.long],
+            ["ALCF-Theta-2023.swf.gz", pytest.mark.long],
         )
     ),
 ]

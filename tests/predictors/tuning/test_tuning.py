@@ -238,9 +238,9 @@ def test_the_genetic_search_ends_after_its_generations_or_when_it_has_converged(
     [
         "ALCF-Theta-2023",
         "CERIT-SC-wagap-2013",
-        "Graham-2021-pending-noon",
-        "HPC2N-2002-2.2-cln",
-        "SDSC-DS-2004-2.1-cln",
+        pytest.param("Graham-2021-pending-noon", marks=pytest.mark.long),
+        pytest.param("HPC2N-2002-2.2-cln", marks=pytest.mark.long),
+        pytest.param("SDSC-DS-2004-2.1-cln", marks=pytest.mark.long),
         "SDSC-SP2-1998-4.2-cln",
     ],
 )

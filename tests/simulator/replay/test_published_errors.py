@@ -11,8 +11,6 @@ from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions
 from simulator.traces.swf import read_swf
 
-pytestmark = pytest.mark.lengthy(30)
-
 TRACES = Path(__file__).parents[4] / "shared" / "traces"
 
 METHODS = ("requested", "last-two", "max-usage")
@@ -27,7 +25,13 @@ EXPECTED = {
 
 
 @pytest.mark.traces
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SDSC-SP2-1998-4.2-cln",
+        *(pytest.param(name, marks=pytest.mark.long) for name in [*EXPECTED][1:]),
+    ],
+)
 def test_a_whole_log_has_the_errors_of_an_independent_causal_computation(name):
     path = TRACES / f"{name}.swf.gz"
     if not path.exists():

@@ -261,9 +261,9 @@ def test_the_card_says_what_each_decision_goes_by(rules, places):
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_long_plan_starts_jobs_when_a_scheduler_that_knows_only_the_rules_does(compression):
     random = np.random.default_rng(1)
-    request = random.integers(2, 500, 150)
-    runtime = np.where(random.random(150) < 0.5, request, request // 2)
-    columns = (np.arange(150) // 3, random.integers(1, MACHINE + 1, 150), runtime, request)
+    request = random.integers(2, 500, 100)
+    runtime = np.where(random.random(100) < 0.5, request, request // 2)
+    columns = (np.arange(100) // 3, random.integers(1, MACHINE + 1, 100), runtime, request)
     workload = workload_of(list(zip(*(each.tolist() for each in columns), strict=True)), MACHINE)
     rules = Semantics(policy="conservative", compression=compression)
     schedule = simulate(workload, rules, Given(None))
