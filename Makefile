@@ -45,8 +45,9 @@ demo: .venv/served
 	@$(BIN)/walltimed demo --limit 2000 $(if $(EXIT),--exit) $(if $(PORT),--port $(PORT))
 
 .venv/ready: requirements/dev.txt .venv/served
-	@echo "Installing what the checks need: $(call packages,dev) packages in all"
-	@$(INSTALL) $(PINNED) -r requirements/dev.txt | $(COUNTING)
+	@echo "Installing what the checks need: $(call packages,dev) packages in all; compiling meanwhile"
+	@$(BIN)/walltimed warm-up > /dev/null 2>&1 & compiling=$$!; \
+	    $(INSTALL) $(PINNED) -r requirements/dev.txt | $(COUNTING) && wait $$compiling
 	@touch $@
 
 # pytest compiles everything before its first test (tests/support/compiling.py), beside the checks.

@@ -3,8 +3,8 @@
 import pytest
 import schemathesis
 from asgi_client import NOW
-from examples import examples
-from hypothesis import HealthCheck
+from examples import LONG, examples
+from hypothesis import HealthCheck, settings
 from schemathesis.core.failures import FailureGroup
 from schemathesis.python.asgi import shutdown_lifespans
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
@@ -52,6 +52,8 @@ def document():
 
 schema = schemathesis.openapi.from_dict(document())
 schema.app = application
+schema.config.phases.coverage.enabled = settings.get_current_profile_name() == LONG
+"""Thousands of cases, made in every test process when tests are collected."""
 
 
 @pytest.fixture(scope="module")
