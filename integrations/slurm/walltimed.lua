@@ -310,7 +310,7 @@ local function note(job, marks)
   job.admin_comment = table.concat(marks, ";")
 end
 
--- What the site's rung of the ladder allows; a limit that the user gave is never touched.
+-- What the site's mode allows; a limit that the user gave is never touched.
 -- `wtp` names the prediction, `wtm` says that the time_min is ours: slurm-updater reads both.
 local function apply(job, found, minutes, is_given, config)
   local rung, marks = LADDER[config.mode], {}

@@ -145,7 +145,11 @@ def _processors(values: Mapping[str, str]) -> int | None:
 
 
 def cores_of(nodes: str | None) -> int | None:
-    """Return the processors of ``2:ppn=8+node7:ppn=4``; None if there are none."""
+    """Return the processors of a Torque request; None if there are none.
+
+    >>> cores_of("2:ppn=8+node7:ppn=4"), cores_of("3"), cores_of("")
+    (20, 3, None)
+    """
     if not nodes:
         return None
     found = [(_MACHINES.match(chunk), _CORES.search(chunk)) for chunk in nodes.split("+")]

@@ -61,7 +61,11 @@ def _parsed(digits: str) -> float | None:
 
 
 def count(value: Any) -> int | None:
-    """Return a whole number from 1 to below ``MOST``, else None."""
+    """Return a whole number from 1 to below ``MOST``, else None.
+
+    >>> count("8"), count(0), count(4294967294)
+    (8, None, None)
+    """
     found = number(value)
     return int(found) if found is not None and 1 <= found < MOST else None
 
@@ -81,7 +85,11 @@ def moment(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:
 
 
 def clock(value: Any) -> float | None:
-    """Return the seconds of ``[days-]hours:minutes:seconds``; leading parts may be missing."""
+    """Return the seconds of ``[days-]hours:minutes:seconds``; leading parts may be missing.
+
+    >>> clock("00:01:30"), clock("1-00:00:00"), clock("45"), clock("soon")
+    (90.0, 86400.0, 45.0, None)
+    """
     match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
     if not match:
         return None
@@ -96,6 +104,9 @@ def slurm_walltime(written: str) -> float | None:
 
     Forms: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes,
     days-hours:minutes:seconds. None is no walltime, or 0.
+
+    >>> slurm_walltime("90"), slurm_walltime("1:30:01"), slurm_walltime("1-12")
+    (5400.0, 5460.0, 129600.0)
     """
     days, dash, rest = written.rpartition("-")
     parts = rest.split(":")
@@ -108,7 +119,11 @@ def slurm_walltime(written: str) -> float | None:
 
 
 def kibibytes(value: Any, *, unit: str) -> float | None:
-    """Return the KiB of ``4000M``, ``4gb``, ``500000kb``, ``1tw``; ``unit`` is for bare numbers."""
+    """Return the KiB of a size with a unit; ``unit`` is for bare numbers, and w is for words.
+
+    >>> kibibytes("4gb", unit=""), kibibytes("1kw", unit=""), kibibytes("500", unit="m")
+    (4194304.0, 8.0, 512000.0)
+    """
     match = _MEMORY.fullmatch(value.strip()) if isinstance(value, str) else None
     if not match:
         return None

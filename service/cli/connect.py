@@ -234,10 +234,7 @@ def finish(
 ) -> None:
     """Print what the administrator has to do next, and what `walltimed doctor` finds wrong.
 
-    Args:
-        steps: commands and changes, in their order.
-        token_file: a file with a token for doctor; None for a dry run, which asks nothing.
-        url: of the service, as ``--url`` names it.
+    Doctor asks the service at ``url``; without a file with a token, as in a dry run, it does not.
     """
     err.print("Then:")
     for step in [*steps, *([ON_HINT] if OFF_SWITCH.exists() else [])]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from terminal import munge
+from service import munge
 from terminal.console import CommandError, ExitCode, err
 
 if TYPE_CHECKING:
@@ -46,11 +46,7 @@ ClusterName = Annotated[
 
 
 class ClusterService:
-    """The calls of the service about one cluster.
-
-    Args:
-        name: of the cluster, as the user gives it; None is the only one that has a queue.
-    """
+    """The calls of the service about one cluster; without a name, the only one with a queue."""
 
     def __init__(self, client: "Client", name: str | None) -> None:
         self.client = client

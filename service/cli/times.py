@@ -37,6 +37,9 @@ def local(seconds: float) -> datetime:
 def period_of(written: str) -> float:
     """Return the seconds of a period such as ``30d``, ``12h`` or ``2w``.
 
+    >>> period_of("12h"), period_of("2w")
+    (43200.0, 1209600.0)
+
     Raises:
         CommandError: it is no period.
     """

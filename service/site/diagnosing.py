@@ -64,9 +64,7 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     Attributes:
         name: kind of fault, for programs.
         is_wrong: whether a remedy is needed; else the state may be intended.
-        cluster: name; None if the fault is the service's.
-        says: facts, in a sentence.
-        remedy: sentence for the administrator.
+        cluster: None if the fault is the service's.
     """
 
     name: str
@@ -94,10 +92,8 @@ class ServiceDiagnostics(Struct, frozen=True, kw_only=True):
     """Facts about the running service.
 
     Attributes:
-        url: its address.
         silence: reason why it did not answer; None if it did.
-        status: as in ``/health/ready``.
-        detail: reason for another status than ready.
+        status, detail: as in ``/health/ready``.
         history: fingerprint of its store.
         refusal: reason why the metrics cannot be read; None if they can.
         samples: of its metrics: name, labels and value.
@@ -114,12 +110,7 @@ class ServiceDiagnostics(Struct, frozen=True, kw_only=True):
 
 
 class AskingFilter(Struct, frozen=True, kw_only=True):
-    """A submit filter that has asked within a day.
-
-    Attributes:
-        release: as it says.
-        mode: as it says; empty in releases that do not say.
-    """
+    """A submit filter that has asked within a day; early releases say no release and no mode."""
 
     filter: str
     release: str
@@ -149,10 +140,10 @@ def diagnose(  # noqa: PLR0913 - what is compared
 
     Args:
         service: signs of the running service.
-        clusters: signs of the history.
-        fingerprint: of that history.
+        clusters: signs of the history with this fingerprint.
+        fingerprint: of the history.
         release: of this command.
-        site: faults of the resource manager, found when they are taken.
+        site: faults of the resource manager, found when they are iterated.
     """
     found = [*check_service(service, fingerprint, release, now)]
     if any(each.name == "other-history" for each in found):

@@ -41,11 +41,8 @@ def site_faults(
 ) -> Iterator[Diagnosis]:
     """Yield modes, rights, queues and runs that do not fit the resource manager.
 
-    Args:
-        store: the history.
-        asking: submit filters that have asked.
-        since: Unix seconds; runs that ended later are looked for in the accounting.
-        oldest: seconds from which a live queue is old.
+    Runs that ended after ``since`` are looked for in the accounting. A live queue is old from
+    ``oldest`` seconds on.
     """
     if (off_since := time_of(OFF_SWITCH)) is not None:
         says = f"{OFF_SWITCH} has stopped every effect on jobs for {duration(now - off_since)}."
@@ -92,7 +89,7 @@ def time_of(path: Path) -> float | None:
 
 def queues_of(store: "Store") -> Iterator[tuple[str, float, str | None]]:
     """Yield cluster, time and forecast error of each live queue."""
-    from service.live_queue.forecast_record import unpacked  # noqa: PLC0415 - loads the simulator
+    from service.live_queue.job_forecasts import unpacked  # noqa: PLC0415 - loads the simulator
 
     for cluster in sorted(store.queues.versions()):
         if found := store.queues.read(cluster):

@@ -35,11 +35,7 @@ class HostFile(Struct, frozen=True, kw_only=True):
     """A file with its content, or with a token.
 
     Attributes:
-        path: absolute.
-        text: the content; empty for a token's file.
-        owner: user.
-        group: its group; empty is the owner's.
-        mode: permissions.
+        group: empty is the owner's.
         scope: of the token that the file holds; empty for other files.
         is_kept: whether a file that exists stays as it is.
     """
@@ -96,10 +92,7 @@ def is_current(file: HostFile, root: Path) -> bool:
 def write(file: HostFile, root: Path, issue: Callable[[str], str]) -> None:
     """Write a file below ``root`` with its owner and mode; an existing token stays.
 
-    Args:
-        file: what to write.
-        root: ``/``, or the top of a tree for another host.
-        issue: function of a scope that returns a new token.
+    A missing one is what ``issue`` returns for the scope.
 
     Raises:
         CommandError: a link or a directory that others may write is in the way.

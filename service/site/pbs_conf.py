@@ -32,12 +32,7 @@ SECONDS = 60.0
 
 
 def pbs_files(root: Path, address: str, cluster: str, values: Mapping[str, Any]) -> list[HostFile]:
-    """Return the files: tokens, settings of the hook, settings of the follower.
-
-    Args:
-        root: ``/``, or the top of a tree for another host.
-        cluster: name of the history.
-        values: settings of the hook that are to change.
+    """Return the files: tokens, changed settings of the hook, settings of the follower.
 
     Raises:
         CommandError: the service listens on a Unix socket, which neither of them can use.

@@ -16,7 +16,6 @@ from service.site.host_files import (
     forwarder_options,
     read,
     script,
-    values_of_json,
     with_json_values,
 )
 from terminal.console import CommandError, ExitCode
@@ -37,7 +36,8 @@ class SlurmSite(Struct, frozen=True, kw_only=True):
     """A Slurm as its configuration shows it.
 
     Attributes:
-        cluster: name of the history.
+        conf: path of slurm.conf.
+        user: SlurmUser.
         values: of slurm.conf, by key in lower case; the last one of a key counts.
     """
 
@@ -116,12 +116,7 @@ def replaced_lines(site: SlurmSite) -> list[str]:
 def slurm_files(
     site: SlurmSite, root: Path, address: str, values: Mapping[str, Any]
 ) -> list[HostFile]:
-    """Return the files: tokens, the forwarder's options, the filter with its settings.
-
-    Args:
-        root: ``/``, or the top of a tree for another host.
-        values: settings of the filter that are to change.
-    """
+    """Return the files: tokens, the forwarder's options, the filter with changed settings."""
     beside = site.conf.parent
     connected = with_json_values(read(below(root, beside / CONNECTED)), values, beside / CONNECTED)
     options = " ".join(["--user", site.user, *forwarder_options(address)])
@@ -144,13 +139,6 @@ def slurm_files(
 def our_filter(directory: Path) -> HostFile:
     """Return the filter of this release."""
     return HostFile(path=directory / OURS, text=read(script(f"slurm/{OURS}")))
-
-
-def connected_mode(directory: Path) -> str | None:
-    """Return the mode that `walltimed connect` has set for the filter; None if it has set none."""
-    path = directory / CONNECTED
-    mode = values_of_json(read(path), path).get("mode")
-    return mode if mode in MODES else None
 
 
 def is_the_sites(file: Path) -> bool:

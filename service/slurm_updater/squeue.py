@@ -373,7 +373,7 @@ def within_bounds(submission: Submission) -> Submission:
 
 
 def name_of(record: SqueueJob) -> str:
-    """Return array and task of a task of an array, else the job's number."""
+    """Return the id that squeue prints: ``17_4`` for task 4 of array 17, else the number."""
     return _array_task(record) or text(record.job_id) or ""
 
 

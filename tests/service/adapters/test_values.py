@@ -1,9 +1,11 @@
 """Single values of records, at the edges of what they may be."""
 
+import doctest
 from datetime import UTC
 
 import pytest
 
+from service.adapters import pbs, values
 from service.adapters.values import clock, count, kibibytes, moment, number, text
 
 WRAPPED = {"set": True, "infinite": False, "number": 8}
@@ -86,3 +88,10 @@ def test_a_clock_is_read_from_its_seconds(written, seconds):
 )
 def test_sizes_are_read_in_every_unit(written, unit, kib):
     assert kibibytes(written, unit=unit) == kib
+
+
+@pytest.mark.parametrize("module", [values, pbs])
+def test_the_examples_of_conversions_are_true(module):
+    result = doctest.testmod(module)
+    assert result.attempted > 0
+    assert result.failed == 0

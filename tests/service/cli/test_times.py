@@ -1,9 +1,11 @@
 """Times, limits and periods as people read and write them."""
 
+import doctest
 import time
 
 import pytest
 
+from service.cli import times
 from service.cli.times import moment, period_of
 from terminal.console import CommandError
 from terminal.words import walltime
@@ -37,6 +39,7 @@ def test_times_are_told_in_the_zone_of_the_reader():
 
 
 def test_periods():
+    assert doctest.testmod(times) == doctest.TestResults(failed=0, attempted=1)
     assert [period_of(each) for each in ("12h", "30d", "2w")] == [43200, 2592000, 1209600]
     for wrong in ("", "d", "0d", "-3d", "3", "3m"):
         with pytest.raises(CommandError):
