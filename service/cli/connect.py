@@ -23,7 +23,7 @@ from service.site.host_files import (
     touch,
     write,
 )
-from service.site.switch import OFF_SWITCH, turn_off, turn_on
+from service.site.switch import HOOK, OFF_SWITCH, turn_off, turn_on
 from terminal.console import CommandError, ExitCode, err, out
 from terminal.options import ConfigFile, choice
 
@@ -91,7 +91,8 @@ def stop() -> None:
     for part, obstacle in parts.items():
         if obstacle is None:
             out.print(escape(f"off: {part}"), soft_wrap=True)
-    out.print(RESET_HINT, soft_wrap=True)
+    if parts.keys() - {HOOK}:
+        out.print(RESET_HINT, soft_wrap=True)
     if not parts:
         raise CommandError("There is no filter on this host: run this on the controller.")
     if left := [f"{part}: {obstacle}" for part, obstacle in parts.items() if obstacle]:

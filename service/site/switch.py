@@ -13,6 +13,7 @@ from terminal.console import CommandError
 
 OFF_SWITCH = Path("/etc/walltimed/walltimed.off")
 UPDATER = "walltimed-slurm-updater.service"
+HOOK = "the hook walltimed of PBS"
 SECONDS = 10.0
 HERE = Path("/")
 
@@ -33,7 +34,7 @@ def turn_off() -> dict[str, str | None]:
     if (directory / OURS).exists():
         parts[str(directory / OURS)] = filter_obstacle(directory)
     if pbs.is_here() and "Hook walltimed" in pbs.qmgr("list hook walltimed\n", check=False):
-        parts["the hook walltimed of PBS"] = hook_obstacle()
+        parts[HOOK] = hook_obstacle()
     if shutil.which("systemctl") and is_installed(UPDATER):
         parts[UPDATER] = updater_obstacle()
     return parts

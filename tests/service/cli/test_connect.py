@@ -110,6 +110,17 @@ def test_files_that_need_no_change_are_kept_with_their_times(walltimed, slurm):
     assert filter_.stat().st_mtime > 5  # slurmctld reads the settings again
 
 
+def test_a_token_that_others_may_read_is_written_anew_and_stays_the_same(walltimed, slurm):
+    root = slurm()
+    lines_for(walltimed, root)
+    token = root / "etc/walltimed/filter-token"
+    secret = token.read_text()
+    token.chmod(0o644)
+    _, said = lines_for(walltimed, root)
+    assert "written: /etc/walltimed/filter-token" in said
+    assert (token.read_text(), stat.S_IMODE(token.stat().st_mode)) == (secret, 0o600)
+
+
 def test_the_service_at_the_url_is_diagnosed(walltimed, slurm):
     _, said = lines_for(walltimed, slurm(), "--url", "http://127.0.0.1:1")
     assert "No service answers at http://127.0.0.1:1:" in said

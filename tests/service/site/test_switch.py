@@ -139,5 +139,6 @@ def test_the_hook_is_read_back_from_the_server_and_an_old_one_replaced(
     is_off = takes or not is_old
     assert code == (0 if is_off else 1)
     assert ("off: the hook walltimed of PBS" in printed) is is_off
+    assert "--reset" not in printed
     assert ("Could not turn off the hook" in said) is not is_off
     assert any(each.startswith("import") for each in server["told"]) is is_old
