@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from service import munge
+from terminal import munge
 from terminal.console import CommandError, ExitCode, err
 
 if TYPE_CHECKING:

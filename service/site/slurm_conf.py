@@ -36,8 +36,6 @@ class SlurmSite(Struct, frozen=True, kw_only=True):
     """A Slurm as its configuration shows it.
 
     Attributes:
-        conf: path of slurm.conf.
-        user: SlurmUser.
         values: of slurm.conf, by key in lower case; the last one of a key counts.
     """
 
