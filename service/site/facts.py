@@ -89,7 +89,7 @@ def time_of(path: Path) -> float | None:
 
 def queues_of(store: "Store") -> Iterator[tuple[str, float, str | None]]:
     """Yield cluster, time and forecast error of each live queue."""
-    from service.live_queue.job_forecasts import unpacked  # noqa: PLC0415 - loads the simulator
+    from service.live_queue.forecast_record import unpacked  # noqa: PLC0415 - loads the simulator
 
     for cluster in sorted(store.queues.versions()):
         if found := store.queues.read(cluster):
