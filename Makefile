@@ -87,7 +87,7 @@ format: .venv/ready
 lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/python tests/support/docstring_check.py $(PACKAGES) benchmarks deploy integrations research
+	$(BIN)/python tests/support/docstring_check.py $(PACKAGES) papers benchmarks deploy integrations research
 
 types: .venv/ready
 	$(BIN)/mypy
@@ -117,11 +117,13 @@ lock:
 	$(PIN) --group docs --constraint requirements/dev.txt -o requirements/docs.txt
 	$(PIN) --group build -o requirements/build.txt
 
-# Every figure and table of docs/papers.md from the logs in the directory TRACES, compared with
-# results/papers: seven minutes. PAPERS="--only rocchetti" makes those of one study, "--only xu-figure-1" one.
+# The tests of papers/, and every figure and table of docs/papers.md from the logs in the directory
+# TRACES, compared with results/papers: ten minutes. PAPERS="--only rocchetti" makes those of one
+# study, "--only xu-figure-1" one.
 TRACES ?= traces
 papers: .venv/ready
-	$(BIN)/python research/papers.py "$(TRACES)" $(PAPERS)
+	$(BIN)/pytest -n 2 --dist loadfile papers/tests
+	$(BIN)/python -m papers check "$(TRACES)" $(PAPERS)
 
 # What the tests of the Slurm integration need, on Debian 12 or newer, as root; without it they
 # are skipped. Nothing has to be configured or started.

@@ -10,8 +10,10 @@ the table shows the median and the slowest, in CPU time, for the machines that m
 over HTTP, where three processes work, by the clock on the wall.
 """
 
+import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
@@ -27,7 +29,9 @@ from simulator.shared_nodes import simulation
 from simulator.shared_nodes.cluster import Node, SharedJob
 from simulator.shared_nodes.pace import ESTIMATORS, ProcessorSharing
 from simulator.shared_nodes.policies import SHARED_POLICIES
-from simulator.studies.hanzich.nas import idle_cluster, workload
+
+sys.path.append(str(Path(__file__).parents[1]))
+from papers.hanzich.nas import idle_cluster, workload
 
 NOW = 1_700_000_000.0
 """Unix time of the snapshots that are posted."""

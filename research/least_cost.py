@@ -1,14 +1,19 @@
-"""Compares least-cost: its errors beside those of published methods that underestimate as often.
+"""Compares the errors of least-cost with published methods of equal underestimation rates.
 
-The question can be asked of auto too, with what rounds learn on the log.
+    .venv/bin/python research/least_cost.py SDSC-SP2-1998-4.2-cln.swf.gz
+    .venv/bin/python research/least_cost.py --auto --limit 20000 SDSC-SP2-1998-4.2-cln.swf.gz
+
+With ``--auto`` auto takes the place of least-cost, with what rounds learn on the log.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+import typer
+from learned import Sites
+from played_logs import LogPart, Traces, log_parts, play_logs, run_script
 
 from predictors.jobs import Completion
 from predictors.measures import Seconds, mean_absolute_error, underestimation_rate
@@ -18,12 +23,11 @@ from predictors.methods.least_cost import LeastCost
 from predictors.methods.max_usage import MaxUsage
 from predictors.methods.percentile import Percentile
 from predictors.registry import AUTO
-from simulator.cli.experiment import run_script
-from simulator.cli.study_table import TRACES, Experiment, option
+from simulator.cli.options import Distributed, Processes
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.tables import text_table
-from simulator.studies.learned import Sites
-from simulator.studies.study import LogPart, Played, Study, Takes, log_parts
+from terminal.console import out
+from terminal.options import Limit
 
 if TYPE_CHECKING:
     from predictors.base import Predictor
@@ -193,49 +197,33 @@ def log_tables(found: PriceComparison) -> str:
     )
 
 
-def runs(paths: Sequence[Path], limit: int | None, *, auto: bool) -> Sequence[LogPart]:
-    """Return a part for each log."""
-    return log_parts(paths, limit, auto)
-
-
 def play(part: LogPart) -> PriceComparison:
     """Compare the methods on a log."""
     return compare(part.runs(), auto=part.options)
 
 
-def tables(played: Played) -> str:
-    """The tables of every log."""
-    return "\n".join(f"{part.trace}\n{log_tables(found)}" for part, found in played)
-
-
-STUDY = Study(
-    title="least-cost beside the methods of the papers, where they underestimate equally often",
-    takes=Takes.TRACES,
-    runs=runs,
-    play=play,
-    tables=tables,
-)
-
-EXPERIMENT = Experiment(
-    "least-cost",
+def main(
+    traces: Traces,
+    *,
+    auto: Annotated[
+        bool, typer.Option("--auto", help="Compare auto in the place of least-cost.")
+    ] = False,
+    limit: Limit = None,
+    processes: Processes = None,
+    distributed: Distributed = None,
+) -> None:
     """Compare least-cost with the methods of the papers at equal underestimation rates.
 
-    The price of an underestimate moves least-cost along its trade-off. Percentiles are those
-    of the user's usages within 30 days, without a lower bound. knn is not tuned. All jobs
-    count, also those of new users.
+    The price of an underestimate moves least-cost along its trade-off. Percentiles are those of the
+    user's usages within 30 days, without a lower bound. knn is not tuned. All jobs count, also
+    those of new users.
 
-    For example:
+    For example: python research/least_cost.py SDSC-SP2-1998-4.2-cln.swf.gz
+    """
+    parts = log_parts(traces, limit, auto)
+    for part, found in play_logs(play, parts, processes=processes, distributed=distributed):
+        out.print(f"{part.trace}\n{log_tables(found)}", markup=False, soft_wrap=True)
 
-        python research/least_cost.py SDSC-SP2-1998-4.2-cln.swf.gz
-        python research/least_cost.py --auto --limit 20000 SDSC-SP2-1998-4.2-cln.swf.gz
-    """,
-    TRACES,
-    {
-        "auto": option(
-            bool, "--auto", default=False, help="Compare auto in the place of least-cost."
-        )
-    },
-)
 
 if __name__ == "__main__":
-    run_script(EXPERIMENT, STUDY)
+    run_script(main)

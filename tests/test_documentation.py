@@ -18,9 +18,7 @@ from service.cli.config import settings_in_force
 from service.errors import RequestError, ServiceError, UnavailableError
 from service.metrics import Metrics
 from service.settings import Settings
-from simulator.cli.study_table import EXPERIMENTS
 from simulator.engine.policies import POLICIES
-from simulator.studies import STUDIES
 from terminal.console import ExitCode
 
 ROOT = Path(__file__).parent.parent
@@ -194,15 +192,6 @@ def test_every_python_file_that_a_docstring_names_exists(package):
         nodes = ast.walk(ast.parse(module.read_text("utf-8")))
         texts = [ast.get_docstring(node) or "" for node in nodes if isinstance(node, kinds)]
         assert missing_files("\n".join(texts)) == [], module
-
-
-def test_every_study_stands_in_the_module_of_its_commands_name():
-    for name, study in STUDIES.items():
-        module = name.replace("-", "_")
-        files = [f"simulator/studies/{module}.py", f"simulator/studies/{module}/{module}_study.py"]
-        assert any((ROOT / file).exists() for file in files), f"{name} is not in one of {files}."
-        assert study.title
-    assert [each.name for each in EXPERIMENTS] == sorted(STUDIES)
 
 
 @pytest.mark.parametrize("package", ["predictors", "terminal", "simulator", "service"])

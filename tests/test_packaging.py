@@ -23,6 +23,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PACKAGES = ("predictors", "terminal", "simulator", "service", "migrations")
 
 
+NOT_INSTALLED = ("papers", "research", "benchmarks", "tests")
+"""Folders of Python that stay in the clone."""
+
 BUILD_SDIST = "from setuptools import build_meta; print(build_meta.build_sdist('..'))"
 
 
@@ -34,7 +37,8 @@ def installed(tmp_path_factory):
     """
     directory = tmp_path_factory.mktemp("wheel")
     source = directory / "source"
-    listed = run("git", "ls-files", *PACKAGES, "pyproject.toml", "README.md", "LICENSE", cwd=ROOT)
+    files = (*PACKAGES, *NOT_INSTALLED, "pyproject.toml", "README.md", "LICENSE")
+    listed = run("git", "ls-files", *files, cwd=ROOT)
     for name in listed.splitlines():
         if (ROOT / name).exists():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -64,6 +68,13 @@ def test_the_wheel_holds_every_file_of_the_packages(installed):
     shipped = {path.relative_to(site) for path in site.rglob("*") if path.is_file()}
     kept = {path.relative_to(source) for name in PACKAGES for path in (source / name).rglob("*.*")}
     assert kept <= shipped, sorted(kept - shipped)
+
+
+def test_the_wheel_holds_nothing_of_what_stays_in_the_clone(installed):
+    source, site = installed
+    assert all((source / name).exists() for name in NOT_INSTALLED)
+    folders = {path.name for path in site.iterdir() if path.is_dir()}
+    assert folders == {*PACKAGES, f"walltimed-{PROJECT['version']}.dist-info"}
 
 
 def test_the_installed_wheel_makes_a_store(installed, tmp_path):
@@ -102,6 +113,15 @@ def test_the_image_copies_every_package_and_what_the_build_reads():
     assert re.search(r"^USER 10001:10001$", recipe, re.MULTILINE)
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     assert {f"!{name}" for name in PACKAGES} <= set(ignored)
+    assert ignored[0] == "*"
+    assert not {f"!{name}" for name in NOT_INSTALLED} & set(ignored)
+    assert not {*NOT_INSTALLED, "."} & copied
+
+
+def test_the_packages_are_built_from_the_packages_alone():
+    recipe = (ROOT / "deploy" / "build-tree.sh").read_text()
+    [copied] = re.findall(r'^cp -r (.*) "\$source"$', recipe, re.MULTILINE)
+    assert set(copied.split()) == {*PACKAGES, "pyproject.toml", "README.md", "LICENSE"}
 
 
 COMPOSITIONS = ["docker-compose.yml", "deploy/compose/postgresql.yml"]

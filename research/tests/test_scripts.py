@@ -8,7 +8,7 @@ import pytest
 from workloads import synthetic
 
 RESEARCH = Path(__file__).parents[2] / "research"
-STUDIES = ("ladder.py", "least_cost.py")
+STUDIES = ("calibration.py", "ladder.py", "learned.py", "least_cost.py", "wait_prediction.py")
 
 
 @pytest.mark.parametrize("script", STUDIES)
@@ -21,7 +21,10 @@ def test_a_script_says_what_it_asks_and_takes(script):
 
 def test_every_script_is_in_the_list():
     listed = (RESEARCH / "README.md").read_text("utf-8")
-    scripts = {path.name for path in RESEARCH.glob("*.py")} - {"attention_examples.py"}
+    scripts = {path.name for path in RESEARCH.glob("*.py")} - {
+        "attention_examples.py",
+        "played_logs.py",
+    }
     assert {name for name in scripts if f"| `{name}` |" in listed} == scripts
 
 

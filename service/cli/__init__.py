@@ -155,7 +155,6 @@ class Commands(LazyGroup):
         "simulate": LazyCommand("simulator.cli.simulate:simulate", STUDIES),
         "verify": LazyCommand("simulator.cli.verify:verify", STUDIES, hidden=True),
         "backtest": LazyCommand("simulator.cli.backtest:backtest", STUDIES),
-        "experiment": LazyCommand("simulator.cli.experiment:experiment", STUDIES),
     }
 
 

@@ -57,22 +57,14 @@ def node_notices_of(schedule: Schedule) -> Times:
     return np.asarray(node_notice(schedule.nodes_since, schedule.start))
 
 
-def class_panel(title: str, times: Mapping[str, Times]) -> Panel:
-    """The share of jobs in each of ``CLASSES``, as bars for each name."""
+def class_shares(times: Times) -> list[float]:
+    """Return the share of jobs in each of ``CLASSES``, and beyond."""
     bounds = np.array(list(CLASSES))
-    series = []
-    for name, values in times.items():
-        classes = np.searchsorted(bounds, values, side="left")
-        shares = np.bincount(classes, minlength=len(bounds) + 1) / max(1, len(values))
-        series.append(Series(name, shares.tolist()))
-    return Panel(
-        title=title,
-        places=[*CLASSES.values(), "more"],
-        series=series,
-        along="at most",
-        value="share of jobs",
-        shares=True,
-    )
+    classes = np.searchsorted(bounds, times, side="left")
+    shares: list[float] = (
+        np.bincount(classes, minlength=len(bounds) + 1) / max(1, len(times))
+    ).tolist()
+    return shares
 
 
 def waits(outcomes: Sequence[Outcome]) -> Exhibit | None:
@@ -104,7 +96,14 @@ def _in_classes(
     """Return a distribution; None without outcomes."""
     if not outcomes:
         return None
-    panel = class_panel("", {each.label: times(each.schedule) for each in outcomes})
+    panel = Panel(
+        title="",
+        places=[*CLASSES.values(), "more"],
+        series=[Series(each.label, class_shares(times(each.schedule))) for each in outcomes],
+        along="at most",
+        value="share of jobs",
+        shares=True,
+    )
     return Exhibit(title, [panel], remark)
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from simulator.traces.cleaning import SIMULATION_RULES, clean, in_words
+from simulator.traces.cleaning import SIMULATION_RULES, NoJobError, clean, in_words
+from simulator.traces.swf import read_swf
 from simulator.traces.trace import SWF_FIELDS, Integers, Trace
 from terminal.exit_codes import ExitCode
 
@@ -172,6 +174,18 @@ def first_jobs(trace: Trace, limit: int | None, *, processors: int | None = None
     if len(jobs) <= limit:
         return trace
     return trace.select(trace.line <= jobs.line[limit - 1])
+
+
+def usable_workload(path: str | Path, limit: int | None = None) -> Workload:
+    """Return the first jobs of a log that can be simulated; all without a limit.
+
+    Raises:
+        NoJobError: there is none.
+    """
+    workload = prepare(first_jobs(read_swf(str(path)), limit))
+    if not len(workload):
+        raise NoJobError(Path(path).name, "simulated", workload.counts)
+    return workload
 
 
 def _on_machine(trace: Trace, processors: int) -> Trace:

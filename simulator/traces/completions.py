@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from sys import intern
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from predictors.jobs import DEFAULT_CLUSTER, Completion, Status, Submission
+from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
+from simulator.traces.swf import read_swf
 from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Integers, Reals, Trace
 
 STATUSES: Mapping[int, Status] = {
@@ -44,6 +47,18 @@ def completions(trace: Trace, *, cluster: str = DEFAULT_CLUSTER) -> Iterator[Com
     """
     for first in range(0, len(trace), BLOCK):
         yield from _completions(trace.select(slice(first, first + BLOCK)), cluster)
+
+
+def usable_runs(path: str | Path, limit: int | None = None) -> list[Completion]:
+    """Return the first jobs of a log that can be learned from; all without a limit.
+
+    Raises:
+        NoJobError: there is none.
+    """
+    jobs, removed = clean(read_swf(str(path)), REPLAY_RULES)
+    if not len(jobs):
+        raise NoJobError(Path(path).name, "played", removed)
+    return list(completions(jobs.select(slice(limit))))
 
 
 def _completions(trace: Trace, cluster: str) -> Iterator[Completion]:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 import structlog
 from asgi_client import InProcess
-from command_line import played_by_threads, refused, walltimed  # noqa: F401 - fixtures
+from command_line import refused, walltimed  # noqa: F401 - fixtures
 
 from service.worker.processes import ForecastProcess
 from terminal.client import Client

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from command_schemas import check_printed
@@ -43,14 +42,6 @@ def walltimed(monkeypatch, capsys, tmp_path):
         return code, printed.out, printed.err
 
     return run
-
-
-@pytest.fixture
-def played_by_threads(monkeypatch):
-    """Let studies be played by a thread of this process, which has everything compiled."""
-    monkeypatch.setattr(
-        "simulator.scheduling.processes.several_processes", lambda *_: ThreadPoolExecutor(1)
-    )
 
 
 @pytest.fixture

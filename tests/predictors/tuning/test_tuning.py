@@ -19,7 +19,7 @@ from predictors.tuning.genetic import GENES, IMPROVEMENT, PATIENCE, decode, gene
 from predictors.tuning.knn_tunable import tune
 from predictors.tuning.plan import FEWEST_JOBS, GENERATIONS, TooShortHistoryError, TuningPlan
 from predictors.tuning.search import exhaustive, templates
-from simulator.studies.study import runs_of
+from simulator.traces.completions import usable_runs
 
 TRACES = Path(__file__).parents[4] / "shared/traces"
 
@@ -245,7 +245,7 @@ def test_the_genetic_search_ends_after_its_generations_or_when_it_has_converged(
     ],
 )
 def test_on_real_logs_the_genetic_search_costs_at_most_a_hundredth_more_than_the_exhaustive(name):
-    runs = sorted(runs_of(TRACES / f"{name}.swf.gz", 6_000), key=lambda run: run.end_time)
+    runs = sorted(usable_runs(TRACES / f"{name}.swf.gz", 6_000), key=lambda run: run.end_time)
     batch = batch_of(runs, runs[2_000:])
     oracle = exhaustive(batch, TuningPlan())
     assert genetic(batch, TuningPlan()).cost <= 1.01 * oracle.cost

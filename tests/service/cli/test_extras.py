@@ -80,7 +80,6 @@ def test_what_draws_nothing_works_without_extras(command, tmp_path):
         (("backtest", TRACE, "-o", "page.html"), "reports"),
         (("replay", TRACE, "--report", "r"), "reports"),
         (("simulate", TRACE, "--report", "r"), "reports"),
-        (("experiment", "calibration", TRACE), "reports"),
     ],
     ids=lambda each: each if isinstance(each, str) else each[0],
 )

@@ -1,7 +1,6 @@
 """Every command with ``--json`` has a schema, and prints what it says."""
 
 import json
-import re
 from dataclasses import fields
 
 import jsonschema_rs
@@ -19,11 +18,6 @@ from service.contract.queue_answers import (
 )
 from service.contract.reports import RequestsReportAnswer
 from service.slurm_updater.updater import JobChange, QueueUpdate
-from simulator.cli.study_table import EXPERIMENTS
-from simulator.studies import STUDIES
-
-SLOW = {"xu"}
-"""Studies that train for long or need PyTorch: checked where they are tested."""
 
 
 def commands_with_json():
@@ -130,8 +124,7 @@ def test_every_command_prints_what_its_schema_says(walltimed, sqlite_url):
 
 
 def test_what_runs_nowhere_else_runs_here():
-    studies = {f"experiment {each.name}" for each in EXPERIMENTS}
-    assert set(COMMANDS) == {*ARGUMENTS, *ELSEWHERE, "slurm-updater", *studies}
+    assert set(COMMANDS) == {*ARGUMENTS, *ELSEWHERE, "slurm-updater"}
 
 
 def test_a_round_over_slurms_queue_is_as_its_schema_says(capsys):
@@ -139,43 +132,3 @@ def test_a_round_over_slurms_queue_is_as_its_schema_says(capsys):
     done = QueueUpdate(jobs=2, asked=1, planned=[change], refused={"5": "no"}, warnings=["old"])
     slurm_updating.show(done, dry_run=True, as_json=True)
     check_printed(["slurm-updater"], 0, capsys.readouterr().out)
-
-
-NEW_YEAR_2005 = 1_104_537_600
-"""Unix seconds."""
-
-
-def around_new_year(log):
-    """The log with the middle job at the new year of 2005, for studies of both years."""
-    lines = log.splitlines()
-    jobs = [line for line in lines if not line.startswith(";")]
-    middle = int(jobs[len(jobs) // 2].split()[1])
-    return re.sub(r"UnixStartTime: \d+", f"UnixStartTime: {NEW_YEAR_2005 - middle}", log)
-
-
-SIZES = {
-    "hanzich": ["--seeds", "2", "--scale", "0.05"],
-    "wait-prediction": ["-m", "max-usage", "--policy", "easy"],
-}
-
-
-@pytest.mark.usefixtures("log", "played_by_threads")
-@pytest.mark.parametrize(
-    "study", [each for each in EXPERIMENTS if each.name not in SLOW],
-    ids=lambda study: study.name,
-)  # fmt: skip
-def test_every_study_prints_what_the_schema_says(walltimed, tmp_path, study):
-    logs = STUDIES[study.name].logs
-    for name in logs:
-        (tmp_path / name).write_text(around_new_year((tmp_path / LOG).read_text()))
-    given = [] if study.takes is None else ["."] if logs else [LOG]
-    words = (
-        "experiment",
-        study.name,
-        *given,
-        "--limit",
-        40,
-        *SIZES.get(study.name, ()),
-    )
-    code, _, complaint = walltimed(*words, "--json")
-    assert code == 0, complaint

@@ -1,3 +1,3 @@
 """Commands of studies, called as the shell calls them."""
 
-from command_line import played_by_threads, refused, walltimed  # noqa: F401 - fixtures
+from command_line import refused, walltimed  # noqa: F401 - fixtures

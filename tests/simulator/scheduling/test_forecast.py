@@ -5,6 +5,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from wait_prediction import snapshot, waits_at_arrival
 from workloads import Given, workload_of
 
 from predictors.methods.requested import Requested
@@ -23,7 +24,6 @@ from simulator.scheduling.forecast import (
 )
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import empty_machine, simulate
-from simulator.studies.wait_prediction import snapshot, waits_at_arrival
 
 
 def jobs(*rows):

@@ -1,0 +1,1 @@
+"""Klusáček & Soysal 2020: conservative backfilling and named nodes."""

@@ -1,0 +1,1 @@
+"""Tang et al. 2013: adjusted requests."""

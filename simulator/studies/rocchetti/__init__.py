@@ -1,1 +1,0 @@
-"""Rocchetti et al. 2017."""
