@@ -43,7 +43,7 @@ KIBIBYTE, MEGABYTE = 1024, 1_000_000
 TICKS = os.sysconf("SC_CLK_TCK")
 
 Address = tuple[str, int]
-Work = Callable[[Address, str], AbstractContextManager[None]]
+Work = Callable[[Path], AbstractContextManager[None]]
 """(address, token) -> work that goes on while it is entered."""
 
 OPEN_CONNECTIONS = 32
@@ -378,7 +378,7 @@ def p99_ratio(work: Work, options: argparse.Namespace, *, name: str) -> float:
             p99()
             for _ in range(options.rounds):
                 without = p99()
-                with work(service.address, token):
+                with work(file):
                     with_it = p99()
                 ratios.append(with_it / without)
                 print(f"p99 without {without:7.3f} ms, beside {name} {with_it:7.3f} ms", flush=True)

@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("--pinned", action="store_true", help="the service has one core")
     options = parser.parse_args()
     sys.setswitchinterval(SWITCH_SECONDS)
-    os.environ["WALLTIMED_TUNING"] = "on-request"
+    os.environ["WALLTIMED_TUNING"] = "off"
     with TemporaryDirectory() as directory:
         file = Path(directory) / "history.sqlite3"
         token = prepared(file, HISTORY)

@@ -4,7 +4,7 @@
 
 The service runs as it is shipped: authentication, metrics, methods asked in shadow, and every
 prediction recorded, on a SQLite history; rounds of tuning that it begins by itself run meanwhile,
-unless WALLTIMED_TUNING=on-request is set. The endpoint beside it has the same request and answer
+unless WALLTIMED_TUNING=off is set. The endpoint beside it has the same request and answer
 models and uvicorn's settings, but uvicorn's own protocol, and answers a constant. Both servers are
 pinned to one core; the load comes from the other, which an import shares with it. They take turns
 within each round; a ratio is the median of the rounds' ratios, because this machine's speed changes

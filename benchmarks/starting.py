@@ -22,7 +22,7 @@ from harness import CLUSTER, prepared, the_service
 from predictors.tuning.plan import TuningPlan
 from service.settings import Settings
 from service.store import open_store
-from service.worker.tuning_rounds import run_open_rounds
+from service.worker.tuning_rounds import run_due_rounds
 
 MOST_SECONDS = 2.0
 """Beyond the imports."""
@@ -55,7 +55,7 @@ def adopt_forest(file: Path) -> None:
     """
     plan = TuningPlan(subjects=("forest",))
     with closing(open_store(f"sqlite:///{file}")) as store:
-        for _ in run_open_rounds(store, Settings(), plan):
+        for _ in run_due_rounds(store, Settings(), plan):
             pass
         if "forest" not in store.tunings.active().get(CLUSTER, {}):
             raise SystemExit("No round has adopted a forest.")

@@ -8,49 +8,42 @@ process shares the service's core, as it does where every core is busy; the load
 other one.
 """
 
-import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPConnection
+from pathlib import Path
 from statistics import median
 from threading import Event, Thread
-from typing import Any
 
-from harness import CLUSTER, Address, options_of, p99_ratio
+from harness import CLUSTER, SERVER_CORE, options_of, p99_ratio
 
-POLL_SECONDS = 1.0
-"""More often, and the answers to these questions would be what is measured."""
+from service.worker.processes import give_way
 
 MOST = 1.3
 """How many times p99 without rounds the one with rounds may be."""
 
 
-def call(address: Address, token: str, method: str, path: str, body: Any = None) -> Any:
-    """The answer to one call."""
-    connection = HTTPConnection(*address)
-    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-    connection.request(method, path, json.dumps(body) if body else None, headers)
-    return json.loads(connection.getresponse().read())
-
-
-def tune_until(stop: Event, address: Address, token: str, ended: list[float]) -> None:
+def tune_until(stop: Event, file: Path, ended: list[float]) -> None:
     """Run one round after the other, the last to its end; notes how long each took."""
+    url = f"sqlite:///{file}"
+    command = ("-m", "service.cli", "tune", "--cluster", CLUSTER, "--database-url", url)
     while not stop.is_set():
         began = time.perf_counter()
-        asked = call(address, token, "POST", "/v1/tunings", {"cluster": CLUSTER})
-        path = f"/v1/tunings/{asked['tuning_id']}"
-        while call(address, token, "GET", path)["state"] in {"waiting", "running"}:
-            time.sleep(POLL_SECONDS)
+        process = subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL)
+        os.sched_setaffinity(process.pid, {SERVER_CORE})
+        give_way(process.pid)
+        process.wait()
         ended.append(time.perf_counter() - began)
 
 
 @contextmanager
-def rounds(address: Address, token: str, ended: list[float]) -> Iterator[None]:
+def rounds(file: Path, ended: list[float]) -> Iterator[None]:
     """Rounds run meanwhile."""
     stop = Event()
-    thread = Thread(target=tune_until, args=(stop, address, token, ended))
+    thread = Thread(target=tune_until, args=(stop, file, ended))
     thread.start()
     try:
         yield
@@ -62,9 +55,9 @@ def rounds(address: Address, token: str, ended: list[float]) -> Iterator[None]:
 def main() -> None:
     """Measure both sides in turn."""
     options = options_of(__doc__, rounds=7, seconds=8.0)
-    os.environ["WALLTIMED_TUNING"] = "on-request"
+    os.environ["WALLTIMED_TUNING"] = "off"
     ended: list[float] = []
-    ratio = p99_ratio(lambda address, token: rounds(address, token, ended), options, name="rounds")
+    ratio = p99_ratio(lambda file: rounds(file, ended), options, name="rounds")
     print(f"; {len(ended)} rounds, {median(ended):.1f} s each beside the load")
     if ratio > MOST:
         raise SystemExit(f"p99 beside a round should be at most {MOST} times p99 without.")

@@ -106,12 +106,6 @@ class RequestTimeoutError(RequestError):
     status = HTTPStatus.REQUEST_TIMEOUT
 
 
-class TooShortHistoryError(RequestError):
-    """Fewer jobs have ended than a round of tuning looks at."""
-
-    status = HTTPStatus.CONFLICT
-
-
 class BodyTooLargeError(RequestError):
     """The body is larger than the service takes."""
 

@@ -203,11 +203,19 @@ class Settings(BaseSettings):
         description="File with a secret key: names of users, groups, projects and jobs are stored "
         "as keyed hashes only.",
     )
-    tuning: Literal["automatic", "on-request"] = Field(
+    tuning: Literal["automatic", "off"] = Field(
         "automatic",
         description="When the service runs rounds of tuning, in a process of lowest priority: "
-        "automatic: whenever enough jobs have ended; on-request: when a caller asks.",
+        "automatic: whenever enough jobs have ended; off: never, for `walltimed tune` elsewhere.",
     )
+
+    @field_validator("tuning", mode="before")
+    @classmethod
+    def _name_what_requests_became(cls, tuning: Any) -> Any:
+        if tuning == "on-request":
+            raise ValueError('"on-request" is no more: write "off", and run `walltimed tune`')
+        return tuning
+
     tuning_plan: dict[str, Any] = Field(
         default_factory=dict,
         description="Plan of a round of tuning: history, training, test, penalty, fitness, search, "

@@ -1,9 +1,8 @@
 """Rounds of a cluster: one over all tunables, and rounds in the simulated time of a replay."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
 from predictors.jobs import Completion
@@ -56,11 +55,6 @@ class ClusterRound(Struct, frozen=True, kw_only=True):
     def adopted(self) -> bool:
         """Whether a proposal was adopted."""
         return any(change.action == "adopted" for change in self.changes)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the search for parameters of knn and all changes as JSON values."""
-        searched = {} if self.knn is None else to_builtins(self.knn)
-        return {**searched, "changes": to_builtins(self.changes)}
 
 
 def tune_cluster(

@@ -112,7 +112,7 @@ class InstalledCluster(FastCluster):
         history = self.installation.history
         list(store.store_reports(ReportedCompletion(completion=run) for run in history))
         store.close()
-        settings = {"CONFIG": "", "METHOD": self.installation.method, "TUNING": "on-request"}
+        settings = {"CONFIG": "", "METHOD": self.installation.method, "TUNING": "off"}
         words = ("serve", "--port", str(self._port), "--database-url", url)
         self._spawn_ours("service", *words, settings=settings)
         self._await(self._is_ready)

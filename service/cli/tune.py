@@ -1,7 +1,7 @@
 """``walltimed tune``: runs rounds of tuning in this process."""
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from predictors.tuning.plan import TuningPlan
     from predictors.tuning.search import Progress as SearchProgress
     from service.settings import Settings
-    from service.store import Store, Tuning
+    from service.store import RoundOutcome, Store, Tuning
 
 
 def tune(
@@ -24,9 +24,7 @@ def tune(
     cluster: Annotated[str, typer.Option(help="Cluster to tune.")] = DEFAULT_CLUSTER,
     due: Annotated[
         bool,
-        typer.Option(
-            "--due", help="Run the rounds that are due or were asked for, of all clusters."
-        ),
+        typer.Option("--due", help="Run the rounds that are due, of all clusters."),
     ] = False,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
@@ -54,7 +52,7 @@ def tune(
         else:
             ended_round = run_one(store, settings, cluster, plan, quiet=as_json)
             if as_json:
-                print_json(ended_round.outcome)
+                print_json(flat(ended_round.outcome))
             else:
                 show([ended_round], as_json=False)
 
@@ -74,7 +72,7 @@ def run_one(
         if not is_held:
             raise CommandError("Another process runs a round of tuning: try again when it ended.")
         try:
-            tuning = store.tunings.ask(cluster, plan, "command", time.time())
+            tuning = store.tunings.begin(cluster, plan, "command", time.time())
         except TooShortHistoryError as error:
             raise CommandError(str(error)) from error
         with progress_bar("steps", quiet=quiet) as bar:
@@ -97,10 +95,18 @@ def run_one(
 
 
 def run_due(store: "Store", settings: "Settings", plan: "TuningPlan") -> "Iterable[Tuning]":
-    """Run all rounds that are due or requested, unless another process runs rounds."""
-    from service.worker.tuning_rounds import run_open_rounds
+    """Run all rounds that are due, unless another process runs rounds."""
+    from service.worker.tuning_rounds import run_due_rounds
 
-    return run_open_rounds(store, settings, due=plan)
+    return run_due_rounds(store, settings, plan)
+
+
+def flat(outcome: "RoundOutcome | None") -> dict[str, Any]:
+    """Return the findings of a round as JSON, those about knn beside the changes."""
+    from msgspec import to_builtins
+
+    findings: dict[str, Any] = to_builtins(outcome) if outcome else {}
+    return {**(findings.get("knn") or {}), "changes": findings.get("changes", [])}
 
 
 def show(rounds: "Iterable[Tuning]", *, as_json: bool) -> None:

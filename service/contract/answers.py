@@ -303,12 +303,15 @@ class TrialAnswer:
     ]
 
 
+Subject = Literal["knn", "forest", "price", "auto"]
+
+
 @dataclass(slots=True)
 class ChangeAnswer:
     """Outcome of a round for one thing that is learned of a cluster."""
 
     subject: Annotated[
-        Literal["knn", "forest", "price", "auto"],
+        Subject,
         Field(description="Parameters, trees, the price for a rate, or who answers for auto."),
     ]
     action: Annotated[
@@ -334,28 +337,18 @@ class TuningAnswer:
 
     tuning_id: str
     cluster: str
-    state: Literal["waiting", "running", "done", "failed"]
-    origin: Annotated[
-        str, Field(description="history: enough jobs had ended; request; or command.")
-    ]
+    state: Literal["running", "done", "failed"]
+    origin: Annotated[str, Field(description="history: enough jobs had ended; or command.")]
     plan: Annotated[
         dict[str, Any], Field(description="The jobs that the round looks at, and its search.")
     ]
-    requested_at: Annotated[
-        float, Field(description="When the round was requested, in Unix seconds.")
-    ]
-    started_at: Annotated[
-        float | None, Field(description="When the round began, in Unix seconds; null before.")
-    ]
+    started_at: Annotated[float, Field(description="When the round began, in Unix seconds.")]
     finished_at: Annotated[
         float | None, Field(description="When the round ended, in Unix seconds; null before.")
     ]
-    step: Annotated[int, Field(description="Number of generations or templates searched so far.")]
-    steps: Annotated[int, Field(description="Largest number of steps; 0 before the first.")]
     costs: Annotated[
         list[float], Field(description="Seconds: the best cost on the training jobs, step by step.")
     ]
-    best: Annotated[dict[str, Any] | None, Field(description="The best parameters so far.")]
     before: Annotated[
         TrialAnswer | None, Field(description="Parameters in force before the round.")
     ]

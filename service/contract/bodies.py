@@ -248,12 +248,6 @@ class PriorityRequest(RequestBody):
     jobs: Annotated[list[WaitingJob], FailFast()] = Field(description="The waiting jobs.")
 
 
-class TuningRequest(RequestBody):
-    """A round of tuning; its plan is the setting ``tuning_plan``."""
-
-    cluster: Text = DEFAULT_CLUSTER
-
-
 def method_of(name: str | None, default: str) -> str:
     """Return the name of the method that answers; ``name`` is that of a body, if it has one.
 

@@ -121,7 +121,7 @@ def add_calls(app: FastAPI, calls: Calls, worker: Worker) -> None:
     queues.add_what_if(calls, what_if, limit=limit)
     reports = ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
     users.add_reports(calls, reports, worker.store)
-    tunings.add(calls, TuningRounds(worker), limit=limit)
+    tunings.add(calls, TuningRounds(worker))
     health.add(calls, methods, worker.health)
 
     if worker.settings.web_pages:

@@ -1,20 +1,21 @@
-"""Requests tuning rounds, and reports their results."""
+"""Reports the results of tuning rounds."""
 
 import asyncio
-from typing import Any
+from typing import cast
 
 import msgspec
 
-from predictors.tuning import plan as plan_of_round
+from predictors.tuning.adoption import RoundChange, Verdict
+from predictors.tuning.knn_tunable import Trial
 from service.contract.answers import (
     ChangeAnswer,
+    Subject,
     TrialAnswer,
     TuningAnswer,
     TuningsAnswer,
     VerdictAnswer,
 )
-from service.contract.bodies import TuningRequest
-from service.errors import TooShortHistoryError, UnknownTuningError
+from service.errors import UnknownTuningError
 from service.store import Tuning
 from service.worker.worker import Worker
 
@@ -24,8 +25,6 @@ class TuningRounds:
 
     def __init__(self, worker: Worker) -> None:
         self._tunings = worker.store.tunings
-        self._keeper = worker.tuning
-        self._clock = worker.clock
 
     async def of_cluster(self, cluster: str) -> TuningsAnswer:
         """Return the latest rounds of a cluster."""
@@ -43,78 +42,51 @@ class TuningRounds:
             raise UnknownTuningError(f"There is no round of tuning {tuning_id}.")
         return answer_of(found)
 
-    async def start(self, body: TuningRequest) -> TuningAnswer:
-        """Request a round, which runs in another process.
-
-        Raises:
-            TooShortHistoryError: there are too few completions.
-            StoreUnavailableError: the request cannot be stored now.
-        """
-        plan, now = self._keeper.plan, self._clock()
-        try:
-            tuning = await asyncio.to_thread(self._tunings.ask, body.cluster, plan, "request", now)
-        except plan_of_round.TooShortHistoryError as error:
-            raise TooShortHistoryError(str(error)) from error
-        self._keeper.wake()
-        return answer_of(tuning)
-
 
 def answer_of(tuning: Tuning) -> TuningAnswer:
     """Return the answer about a round."""
-    progress, outcome = tuning.progress or {}, tuning.outcome or {}
-    costs = outcome.get("costs") or progress.get("costs", [])
-    after = trial_of(outcome.get("after"))
+    outcome = tuning.outcome
+    knn = outcome.knn if outcome else None
     return TuningAnswer(
         tuning_id=tuning.tuning_id,
         cluster=tuning.cluster,
         state=tuning.state.value,
         origin=tuning.origin,
         plan=msgspec.to_builtins(tuning.plan),
-        requested_at=tuning.asked_at,
         started_at=tuning.started_at,
         finished_at=tuning.finished_at,
-        step=len(costs),
-        steps=len(costs) if outcome else progress.get("steps", 0),
-        costs=costs,
-        best=after.parameters if after else progress.get("parameters"),
-        before=trial_of(outcome.get("before")),
-        after=after,
-        adopted=outcome.get("adopted"),
-        changes=[change_of(change) for change in outcome.get("changes", ())],
+        costs=list(knn.costs) if knn else [],
+        before=trial_of(knn.before) if knn else None,
+        after=trial_of(knn.after) if knn else None,
+        adopted=knn.adopted if knn else None,
+        changes=[change_of(change) for change in outcome.changes] if outcome else [],
         error=tuning.error,
     )
 
 
-def change_of(change: dict[str, Any]) -> ChangeAnswer:
+def change_of(change: RoundChange) -> ChangeAnswer:
     """Return the answer about a round's change of one subject."""
     return ChangeAnswer(
-        subject=change["subject"],
-        action=change["action"],
-        before=change["before"],
-        after=change["after"],
-        verdict=change["verdict"] and verdict_of(change["verdict"]),
-        review=change["review"] and verdict_of(change["review"]),
+        subject=cast("Subject", change.subject),
+        action=change.action,
+        before=change.before,
+        after=change.after,
+        verdict=None if change.verdict is None else verdict_of(change.verdict),
+        review=None if change.review is None else verdict_of(change.review),
     )
 
 
-def verdict_of(verdict: dict[str, Any]) -> VerdictAnswer:
+def verdict_of(verdict: Verdict) -> VerdictAnswer:
     """Return the answer about a gain and its standard error."""
-    return VerdictAnswer(
-        jobs=verdict["cases"],
-        gain=verdict["gain"],
-        error=verdict["error"],
-    )
+    return VerdictAnswer(jobs=verdict.cases, gain=verdict.gain, error=verdict.error)
 
 
-def trial_of(trial: dict[str, Any] | None) -> TrialAnswer | None:
-    """Return parameters and their errors as one flat record; None without a trial."""
-    if trial is None:
-        return None
-    training, test = trial["training"], trial["test"]
+def trial_of(trial: Trial) -> TrialAnswer:
+    """Return parameters and their errors as one flat record."""
     return TrialAnswer(
-        parameters=trial["parameters"],
-        training_error=training["mean_absolute_error"],
-        training_underestimation_rate=training["underestimated"],
-        test_error=test["mean_absolute_error"],
-        test_underestimation_rate=test["underestimated"],
+        parameters=msgspec.to_builtins(trial.parameters),
+        training_error=trial.training.mean_absolute_error,
+        training_underestimation_rate=trial.training.underestimation_rate,
+        test_error=trial.test.mean_absolute_error,
+        test_underestimation_rate=trial.test.underestimation_rate,
     )

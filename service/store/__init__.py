@@ -24,8 +24,8 @@ from service.store.tuning_records import (
     ActiveAdoption,
     AdoptingRound,
     Adoption,
+    RoundOutcome,
     Tuning,
-    Tunings,
     TuningState,
 )
 
@@ -50,6 +50,7 @@ __all__ = [
     "RecordedPrediction",
     "RefusedRecordError",
     "ReportedCompletion",
+    "RoundOutcome",
     "SchemaOutdatedError",
     "ScoredPrediction",
     "Shift",
@@ -62,7 +63,6 @@ __all__ = [
     "Token",
     "Tuning",
     "TuningState",
-    "Tunings",
     "WaitScore",
     "open_store",
     "parse_token",

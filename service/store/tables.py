@@ -237,7 +237,7 @@ wait_scores = Table(
     PrimaryKeyConstraint("cluster", "queue", "made"),
 )
 
-OPEN_ROUND = text("state IN ('waiting', 'running')")
+RUNNING_ROUND = text("state = 'running'")
 """Condition on tuning rounds: the round has not ended."""
 
 tunings = Table(
@@ -247,23 +247,21 @@ tunings = Table(
     Column("cluster", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("origin", Text, nullable=False),
-    Column("plan", Text, nullable=False),  # JSON, and so progress and outcome
-    Column("horizon", BigInteger, nullable=False),  # last place in the log at the request
-    Column("asked_at", Double, nullable=False),
-    Column("started_at", Double),
+    Column("plan", Text, nullable=False),  # JSON, and so the outcome
+    Column("horizon", BigInteger, nullable=False),  # last place in the log at the start
+    Column("started_at", Double, nullable=False),
     Column("finished_at", Double),
-    Column("progress", Text),
     Column("outcome", Text),
     Column("error", Text),
     PrimaryKeyConstraint("tuning_id"),
-    Index("ix_tunings_cluster", "cluster", "asked_at"),
-    # At most one round of a cluster is open.
+    Index("ix_tunings_cluster", "cluster", "started_at"),
+    # At most one round of a cluster runs.
     Index(
         "ix_tunings_open",
         "cluster",
         unique=True,
-        sqlite_where=OPEN_ROUND,
-        postgresql_where=OPEN_ROUND,
+        sqlite_where=RUNNING_ROUND,
+        postgresql_where=RUNNING_ROUND,
     ),
 )
 

@@ -1,22 +1,23 @@
 """Tuning rounds and the parameters that they adopted.
 
-A round is requested, runs, and ends. An index allows one open round per cluster, so that several
-workers may request one at once. Only the process that holds ``lock`` runs rounds, one after the
-other; the lock is released with the process. A round in state ``running`` while the lock is free
-was interrupted, and runs anew.
+A row is written when a round begins and when it ends. Only the process that holds ``lock`` runs
+rounds, one after the other; the lock is released with the process. A round in state ``running``
+while the lock is free was interrupted, and is due.
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, Row, Update, func, literal, select, text
+from sqlalchemy import Connection, Row, Select, Update, delete, func, insert, literal, select, text
 
 from predictors.jobs import Completion
+from predictors.tuning.adoption import RoundChange, Verdict
+from predictors.tuning.knn_tunable import KnnRound
 from predictors.tuning.plan import TuningPlan
 from service.store.database import Database
 from service.store.rows import COMPLETION, completion_of
@@ -24,6 +25,10 @@ from service.store.tables import completions, parameters, tunings
 
 LISTED = 100
 """Largest number of rounds in a list."""
+
+
+ADOPTING = frozenset({"adopted", "renewed"})
+"""Actions of changes that put a proposal in force."""
 
 
 class Adoption(Struct, frozen=True, kw_only=True):
@@ -64,20 +69,27 @@ class AdoptingRound(Struct, frozen=True, kw_only=True):
 
     tuning_id: str
     adopted_at: float
-    verdict: dict[str, Any]
+    verdict: Verdict
 
 
 class TuningState(StrEnum):
     """The states of a round."""
 
-    WAITING = "waiting"
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
 
 
-OPEN = (TuningState.WAITING, TuningState.RUNNING)
-"""States of rounds that have not ended."""
+class RoundOutcome(Struct, frozen=True, kw_only=True):
+    """The findings of a round.
+
+    Attributes:
+        knn: the search for parameters of knn; None if the plan leaves it out.
+        changes: one for each subject of the plan.
+    """
+
+    knn: KnnRound | None
+    changes: Sequence[RoundChange]
 
 
 class Tuning(Struct, frozen=True, kw_only=True):
@@ -87,13 +99,11 @@ class Tuning(Struct, frozen=True, kw_only=True):
         tuning_id: unique id.
         cluster: cluster whose runs are used.
         state: of the round.
-        origin: reason of the request: ``history``, ``request`` or ``command``.
+        origin: reason of the round: ``history`` or ``command``; older ones also ``request``.
         plan: data and goal of the search.
-        asked_at: time of the request, in Unix seconds, as the other times.
-        started_at: time of the last start.
-        finished_at: time of the end.
-        progress: last report of the search.
-        outcome: result.
+        started_at: Unix seconds of the last start.
+        finished_at: Unix seconds of the end.
+        outcome: findings of a round that is done.
         error: reason of a failure.
     """
 
@@ -102,11 +112,9 @@ class Tuning(Struct, frozen=True, kw_only=True):
     state: TuningState
     origin: str
     plan: TuningPlan
-    asked_at: float
-    started_at: float | None = None
+    started_at: float
     finished_at: float | None = None
-    progress: dict[str, Any] | None = None
-    outcome: dict[str, Any] | None = None
+    outcome: RoundOutcome | None = None
     error: str | None = None
 
 
@@ -116,43 +124,46 @@ class Tunings:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def ask(self, cluster: str, plan: TuningPlan, origin: str, now: float) -> Tuning:
-        """Request a round; return the cluster's open round if there is one.
+    def begin(self, cluster: str, plan: TuningPlan, origin: str, now: float) -> Tuning:
+        """Store that a round runs from now on; the caller holds the lock.
+
+        A round of the cluster that was interrupted runs anew under its id.
 
         Raises:
             TooShortHistoryError: the cluster has too few completions.
         """
         with self._database.writing() as connection:
             plan.check(_count(connection, cluster, after=0, most=plan.fewest_jobs))
-            while True:
-                _insert(connection, cluster, plan, origin, now)
-                # The round that stood in the way may have ended just now.
-                if found := connection.execute(select(tunings).where(_open(cluster))).first():
-                    return _tuning(found)
+            interrupted = connection.execute(_running(cluster)).scalar()
+            row = {
+                "tuning_id": interrupted or secrets.token_hex(8),
+                "cluster": cluster,
+                "state": TuningState.RUNNING.value,
+                "origin": origin,
+                "plan": _json(plan),
+                "started_at": now,
+                "horizon": connection.execute(select(func.max(completions.c.seq))).scalar_one(),
+            }
+            connection.execute(delete(tunings).where(tunings.c.tuning_id == interrupted))
+            connection.execute(insert(tunings).values(row))
+            stored = select(tunings).where(tunings.c.tuning_id == row["tuning_id"])
+            return _tuning(connection.execute(stored).one())
 
     def lock(self) -> AbstractContextManager[bool]:
         """Take the lock of processes that run rounds; False, without waiting, if it is held."""
         return self._database.tuning_lock()
 
-    def open(self) -> list[Tuning]:
+    def running(self) -> list[Tuning]:
         """Return the rounds that have not ended, oldest first."""
-        is_open = tunings.c.state.in_(OPEN)
+        is_running = tunings.c.state == TuningState.RUNNING
+        oldest_first = select(tunings).where(is_running).order_by(tunings.c.started_at)
         with self._database.reading() as connection:
-            found = connection.execute(select(tunings).where(is_open).order_by(tunings.c.asked_at))
-            return list(map(_tuning, found))
-
-    def begin(self, tuning: Tuning, now: float) -> None:
-        """Store that an open round runs from now on."""
-        self._update(tuning, state=TuningState.RUNNING, started_at=now, progress=None, error=None)
-
-    def report(self, tuning: Tuning, progress: Mapping[str, Any]) -> None:
-        """Store a report of a round's progress."""
-        self._update(tuning, progress=_json(progress))
+            return list(map(_tuning, connection.execute(oldest_first)))
 
     def finish(
         self,
         tuning: Tuning,
-        outcome: Mapping[str, Any],
+        outcome: RoundOutcome,
         adopted: Sequence[Adoption],
         now: float,
     ) -> None:
@@ -164,20 +175,24 @@ class Tunings:
                     _adopt(connection, tuning, adoption, now)
 
     def fail(self, tuning: Tuning, error: str, now: float) -> None:
-        """End a round that failed."""
-        self._update(tuning, state=TuningState.FAILED, finished_at=now, error=error)
-
-    def _update(self, tuning: Tuning, **values: Any) -> None:
+        """End a round that failed; do nothing if the round has ended."""
+        ended = {"state": TuningState.FAILED, "finished_at": now, "error": error}
         with self._database.writing() as connection:
-            connection.execute(_change(tuning).values(values))
+            connection.execute(_change(tuning).values(ended))
 
     def is_due(self, cluster: str, plan: TuningPlan) -> bool:
-        """Return whether ``plan.test`` completions have come since the last request of a round."""
+        """Return whether ``plan.test`` completions have come since the last round began.
+
+        While no process runs rounds, an interrupted one is due too.
+        """
         horizon = select(func.max(tunings.c.horizon)).where(tunings.c.cluster == cluster)
         with self._database.reading() as connection:
-            last = connection.execute(horizon).scalar()
-            needed = plan.fewest_jobs if last is None else plan.test
-            return _count(connection, cluster, after=last or 0, most=needed) >= needed
+            if connection.execute(_running(cluster)).first() is None:
+                last = connection.execute(horizon).scalar() or 0
+                if _count(connection, cluster, after=last, most=plan.test) < plan.test:
+                    return False
+            needed = plan.fewest_jobs  # a part of the history may have been erased
+            return _count(connection, cluster, after=0, most=needed) >= needed
 
     def latest_completions(self, cluster: str, count: int) -> list[Completion]:
         """Return the runs of a cluster that ended last, in log order."""
@@ -232,22 +247,19 @@ class Tunings:
         found = {}
         with self._database.reading() as connection:
             for row in connection.execute(chosen):
-                for change in (_value(row.outcome) or {}).get("changes", ()):
-                    if change["subject"] == row.subject and change["action"] in {
-                        "adopted",
-                        "renewed",
-                    }:
+                outcome = _outcome(row.outcome)
+                for change in outcome.changes if outcome else ():
+                    is_of_subject = change.subject == row.subject and change.action in ADOPTING
+                    if is_of_subject and change.verdict:
                         found[row.subject] = AdoptingRound(
-                            tuning_id=row.tuning_id,
-                            adopted_at=row.since,
-                            verdict=change["verdict"],
+                            tuning_id=row.tuning_id, adopted_at=row.since, verdict=change.verdict
                         )
         return found
 
     def of_cluster(self, cluster: str) -> list[Tuning]:
         """Return the latest rounds of a cluster, newest first."""
         latest = select(tunings).where(tunings.c.cluster == cluster)
-        newest_first = latest.order_by(tunings.c.asked_at.desc(), tunings.c.tuning_id)
+        newest_first = latest.order_by(tunings.c.started_at.desc(), tunings.c.tuning_id)
         with self._database.reading() as connection:
             return list(map(_tuning, connection.execute(newest_first.limit(LISTED))))
 
@@ -257,27 +269,6 @@ class Tunings:
         with self._database.reading() as connection:
             row = connection.execute(wanted).first()
         return None if row is None else _tuning(row)
-
-
-def _insert(
-    connection: Connection, cluster: str, plan: TuningPlan, origin: str, now: float
-) -> None:
-    """Add a round, unless one is open."""
-    row = {
-        "tuning_id": secrets.token_hex(8),
-        "cluster": cluster,
-        "state": TuningState.WAITING.value,
-        "origin": origin,
-        "plan": _json(plan),
-        "asked_at": now,
-        "horizon": connection.execute(select(func.max(completions.c.seq))).scalar_one(),
-    }
-    names = ", ".join(row)
-    values = ", ".join(f":{name}" for name in row)
-    connection.execute(
-        text(f"INSERT INTO tunings ({names}) VALUES ({values}) ON CONFLICT DO NOTHING"),  # noqa: S608
-        row,
-    )
 
 
 def _adopt(connection: Connection, tuning: Tuning, adoption: Adoption, now: float) -> None:
@@ -298,14 +289,16 @@ def _adopt(connection: Connection, tuning: Tuning, adoption: Adoption, now: floa
     )
 
 
-def _open(cluster: str) -> Any:
-    return (tunings.c.cluster == cluster) & tunings.c.state.in_(OPEN)
+def _running(cluster: str) -> Select[tuple[str]]:
+    """Return the selection of the id of a cluster's round that has not ended."""
+    is_running = (tunings.c.cluster == cluster) & (tunings.c.state == TuningState.RUNNING)
+    return select(tunings.c.tuning_id).where(is_running)
 
 
 def _change(tuning: Tuning) -> Update:
     """Return the change of a round that has not ended."""
     return tunings.update().where(
-        tunings.c.tuning_id == tuning.tuning_id, tunings.c.state.in_(OPEN)
+        tunings.c.tuning_id == tuning.tuning_id, tunings.c.state == TuningState.RUNNING
     )
 
 
@@ -328,13 +321,19 @@ def _tuning(row: Row[Any]) -> Tuning:
         state=TuningState(row.state),
         origin=row.origin,
         plan=msgspec.json.decode(row.plan, type=TuningPlan),
-        asked_at=row.asked_at,
         started_at=row.started_at,
         finished_at=row.finished_at,
-        progress=_value(row.progress),
-        outcome=_value(row.outcome),
+        outcome=_outcome(row.outcome),
         error=row.error,
     )
+
+
+def _outcome(text_of_json: str | None) -> RoundOutcome | None:
+    """Return the findings of a round; None if a release that stored them in another form did."""
+    try:
+        return msgspec.json.decode(text_of_json or "null", type=RoundOutcome | None)
+    except msgspec.ValidationError:
+        return None
 
 
 def _json(value: Any) -> str:

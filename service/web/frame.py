@@ -1,5 +1,6 @@
 """The frame around every page, its scripts and styles, and the rendering of templates."""
 
+import shlex
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
@@ -131,6 +132,7 @@ class Renderer:
             "measured": wording.measured,
             "moment": wording.moment,
             "share": wording.share,
+            "shell_word": shlex.quote,
             "walltime": wording.walltime,
         }
         self._environment.globals |= {

@@ -64,8 +64,8 @@ class TuningRow(Struct, frozen=True, kw_only=True):
     @property
     def seconds(self) -> float | None:
         """Duration of the round in seconds; None before its end."""
-        began, ended = self.answer.started_at, self.answer.finished_at
-        return ended - began if ended is not None and began is not None else None
+        ended = self.answer.finished_at
+        return None if ended is None else ended - self.answer.started_at
 
 
 def view(sources: PageSources, frame: Frame, _query: PageQuery, _facts: None) -> dict[str, Any]:

@@ -12,10 +12,10 @@ import structlog
 from predictors.tuning.cluster_round import ClusterParameters
 from predictors.tuning.plan import TuningPlan
 from service.settings import Settings
-from service.store import Store, StoreError, TuningState
+from service.store import Store, StoreError
 from service.worker.live_state import LiveState
 from service.worker.processes import give_way
-from service.worker.tuning_rounds import ask_for_due_rounds, from_store
+from service.worker.tuning_rounds import from_store
 
 log = structlog.get_logger()
 
@@ -23,20 +23,19 @@ PARAMETER_SECONDS = 1.0
 """Seconds between two reads of adopted parameters."""
 
 ROUND_SECONDS = 5.0
-"""Seconds between two reads of due and open rounds."""
+"""Seconds between two looks for due rounds."""
 
 NO_VERSION = -1
 """A number below all versions."""
 
 COMMAND = (sys.executable, "-P", "-m", "service.worker.tuning_rounds")
-"""Runs the open rounds."""
+"""Runs the due rounds."""
 
 
 class TuningKeeper:
-    """Requests due rounds, starts a process that runs them, and puts adoptions in force.
+    """Starts a process that runs due rounds, and puts adoptions of any process in force.
 
-    Every worker has a keeper. The store allows one open round per cluster, and one process of all
-    workers and machines that runs rounds.
+    Every worker has a keeper. One process of all workers and machines runs rounds.
 
     Args:
         store: the history and the rounds.
@@ -54,17 +53,12 @@ class TuningKeeper:
         is_catching_up: Callable[[], bool],
         clock: Callable[[], float],
     ) -> None:
-        self.plan = TuningPlan(**settings.tuning_plan)
+        self._plan = TuningPlan(**settings.tuning_plan)
         self._store = store
         self._live = live
         self._settings = settings
         self._is_catching_up = is_catching_up
         self._clock = clock
-        self._wake = asyncio.Event()
-
-    def wake(self) -> None:
-        """Look for open rounds at once."""
-        self._wake.set()
 
     async def follow_parameters(self) -> None:
         """Put adoptions of any process in force, until cancelled."""
@@ -86,29 +80,25 @@ class TuningKeeper:
             state.replant(forest)
 
     async def run_rounds(self) -> None:
-        """Run open rounds, until cancelled."""
-        while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), ROUND_SECONDS)
-            self._wake.clear()
+        """Run due rounds, until cancelled."""
+        while self._settings.tuning == "automatic":
+            await asyncio.sleep(ROUND_SECONDS)
             try:
-                if await asyncio.to_thread(self._look):
+                if not self._is_catching_up() and await asyncio.to_thread(self._is_due):
                     await self._run()
             except StoreError as error:
                 log.warning("rounds of tuning cannot be looked at", reason=str(error))
 
-    def _look(self) -> bool:
-        """Request due rounds; return whether there are open rounds that no process runs."""
+    def _is_due(self) -> bool:
+        """Return whether a round is due and no process runs rounds."""
         tunings = self._store.tunings
-        if self._settings.tuning == "automatic" and not self._is_catching_up():
-            ask_for_due_rounds(tunings, self._live.clusters, self.plan, self._clock())
-        if not tunings.open():
+        if not any(tunings.is_due(cluster, self._plan) for cluster in self._live.clusters):
             return False
         with tunings.lock() as is_free:
             return is_free
 
     async def _run(self) -> None:
-        """Run the open rounds in a process."""
+        """Run the due rounds in a process."""
         process = subprocess.Popen(  # noqa: ASYNC220, S603 - quick, and our own module
             COMMAND,
             env=os.environ | self._settings.environment(),
@@ -119,7 +109,7 @@ class TuningKeeper:
         try:
             code = await asyncio.to_thread(process.wait)
         finally:
-            process.terminate()  # the next service restarts an interrupted round
+            process.terminate()  # an interrupted round is due
             await asyncio.to_thread(process.wait)
         if code:
             await asyncio.to_thread(self._fail_interrupted, code)
@@ -129,7 +119,6 @@ class TuningKeeper:
         reason = f"signal {-code}" if code < 0 else f"exit code {code}"
         log.warning("the process of a round of tuning died", reason=reason)
         with self._store.tunings.lock() as is_held:
-            for tuning in self._store.tunings.open() if is_held else ():
-                if tuning.state is TuningState.RUNNING:
-                    error = f"The process of the round ended with {reason}."
-                    self._store.tunings.fail(tuning, error, self._clock())
+            for tuning in self._store.tunings.running() if is_held else ():
+                error = f"The process of the round ended with {reason}."
+                self._store.tunings.fail(tuning, error, self._clock())

@@ -1,11 +1,11 @@
 """Rounds of tuning, and the parameters they put in force.
 
-``python -m service.worker.tuning_rounds`` runs all open rounds in the calling process.
+``python -m service.worker.tuning_rounds`` runs all due rounds in the calling process.
 A service starts that process with its own settings in the environment and the lowest priority.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from math import inf
 from typing import Any, TypeVar
@@ -19,17 +19,17 @@ from predictors.methods.knn import Knn, KnnParameters
 from predictors.tuning.adoption import Adopted
 from predictors.tuning.cluster_round import ClusterParameters, ClusterRound, tune_cluster
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
-from predictors.tuning.search import Progress, ProgressReport, no_report
+from predictors.tuning.search import ProgressReport, no_report
 from predictors.tuning.tunables import CANDIDATES, FIRST
 from service import logs
 from service.settings import Settings
 from service.store import (
     ActiveAdoption,
     Adoption,
+    RoundOutcome,
     Store,
     StoreUnavailableError,
     Tuning,
-    Tunings,
     open_store,
 )
 
@@ -37,40 +37,23 @@ log = structlog.get_logger()
 
 Content = TypeVar("Content")
 
-REPORT_SECONDS = 1.0
-"""Seconds between two reports of a round's progress to the store."""
 
-
-def ask_for_due_rounds(
-    tunings: Tunings, clusters: Iterable[str], plan: TuningPlan, now: float
-) -> None:
-    """Request a round of every cluster in which enough jobs have ended since the last one."""
-    for cluster in clusters:
-        if tunings.is_due(cluster, plan):
-            with suppress(TooShortHistoryError):
-                tunings.ask(cluster, plan, "history", now)
-
-
-def run_open_rounds(
-    store: Store, settings: Settings, due: TuningPlan | None = None
+def run_due_rounds(
+    store: Store, settings: Settings, plan: TuningPlan, clock: Callable[[], float] = time.time
 ) -> Iterator[Tuning]:
-    """Run the open rounds, unless another process does; yield each round after its end.
-
-    Args:
-        store: of the history and the rounds.
-        settings: defaults before the first round.
-        due: plan of rounds that are due, which are requested first; None requests none. Under the
-            lock, so that no service takes these rounds before this process runs them.
+    """Run the rounds that are due, unless another process runs rounds; yield each after its end.
 
     Raises:
         StoreError: the store cannot be used.
     """
     with store.tunings.lock() as is_held:
-        if due is not None:
-            ask_for_due_rounds(store.tunings, store.past_runs.clusters(), due, time.time())
-        for tuning in store.tunings.open() if is_held else ():
-            run_round(store, tuning, settings)
-            yield store.tunings.find(tuning.tuning_id) or tuning
+        served = store.past_runs.active_clusters()[: settings.max_clusters] if is_held else ()
+        for cluster in served:
+            if store.tunings.is_due(cluster, plan):
+                with suppress(TooShortHistoryError):  # a part of it was erased
+                    tuning = store.tunings.begin(cluster, plan, "history", clock())
+                    run_round(store, tuning, settings, clock=clock)
+                    yield store.tunings.find(tuning.tuning_id) or tuning
 
 
 def run_round(
@@ -80,52 +63,28 @@ def run_round(
     *,
     clock: Callable[[], float] = time.time,
     report: ProgressReport = no_report,
-) -> ClusterRound | None:
-    """Run a round and store its result; this process holds the lock of rounds.
+) -> None:
+    """Run a round that has begun, and store its result; this process holds the lock of rounds.
 
     Args:
         store: of the history and the result.
         settings: defaults before the first round.
-        report: called with the progress too.
-
-    Returns:
-        The round's findings; None if the history is too short.
+        report: called with the progress.
 
     Raises:
         StoreError: the store cannot be used.
     """
-    store.tunings.begin(tuning, clock())
     before = of_cluster(store, settings, tuning.cluster)
     completions = store.tunings.latest_completions(tuning.cluster, tuning.plan.jobs)
     try:
-        found = tune_cluster(completions, before, tuning.plan, Reporter(store, tuning, report))
+        found = tune_cluster(completions, before, tuning.plan, report)
     except TooShortHistoryError as error:
         store.tunings.fail(tuning, str(error), clock())
-        return None
+        return
     now = clock()
     adopted = adoptions(found, before, from_settings(settings), now)
-    store.tunings.finish(tuning, found.as_dict(), adopted, now)
-    return found
-
-
-class Reporter:
-    """Stores the progress of a round, at most once a second."""
-
-    def __init__(self, store: Store, tuning: Tuning, report: ProgressReport) -> None:
-        self._store = store
-        self._tuning = tuning
-        self._report = report
-        self._costs: list[float] = []
-        self._stored_at = time.monotonic()
-
-    def __call__(self, progress: Progress) -> None:
-        """Take a report of progress; its cost is added to the stored costs."""
-        self._costs.append(progress.cost)
-        self._report(progress)
-        if time.monotonic() >= self._stored_at + REPORT_SECONDS:
-            self._stored_at = time.monotonic()
-            stored: dict[str, Any] = {**msgspec.to_builtins(progress), "costs": self._costs}
-            self._store.tunings.report(self._tuning, stored)
+    outcome = RoundOutcome(knn=found.knn, changes=found.changes)
+    store.tunings.finish(tuning, outcome, adopted, now)
 
 
 def from_settings(settings: Settings) -> ClusterParameters:
@@ -243,14 +202,14 @@ READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def main() -> None:
-    """Run the open rounds; if the store is away, the next process continues."""
+    """Run the due rounds; if the store is away, the next process continues."""
     settings = Settings()
     logs.configure(settings)
     store = open_store(
         settings.database_url.get_secret_value(), sqlite_synchronous=settings.sqlite_synchronous
     )
     try:
-        for tuning in run_open_rounds(store, settings):
+        for tuning in run_due_rounds(store, settings, TuningPlan(**settings.tuning_plan)):
             log.info("tuned", cluster=tuning.cluster, state=tuning.state, tuning=tuning.tuning_id)
     except StoreUnavailableError as error:
         log.warning("a round of tuning was interrupted", reason=str(error))

@@ -79,7 +79,7 @@ def private_settings(specs: "Sequence[MethodSpec]", directory: str) -> dict[str,
     return {
         "WALLTIMED_DATABASE_URL": f"sqlite:///{directory}/history.sqlite3",
         "WALLTIMED_SQLITE_SYNCHRONOUS": "normal",
-        "WALLTIMED_TUNING": "on-request",
+        "WALLTIMED_TUNING": "off",
         "WALLTIMED_PREDICTORS": msgspec.json.encode(parameters).decode(),
     }
 
@@ -116,7 +116,7 @@ def private_service(*options: str, settings: "Mapping[str, str]") -> "Iterator[P
             "WALLTIMED_CONFIG": "",
             "WALLTIMED_PORT": "0",
             "WALLTIMED_LOG_LEVEL": "warning",
-            "WALLTIMED_TUNING": "on-request",
+            "WALLTIMED_TUNING": "off",
             **settings,
         },
         stdin=subprocess.DEVNULL,

@@ -28,20 +28,19 @@ def history():
 
 
 def test_kill_9_of_the_service_does_not_lose_its_round(sqlite_url, monkeypatch):
-    monkeypatch.setenv("WALLTIMED_TUNING", "on-request")
     monkeypatch.setenv("WALLTIMED_TUNING_PLAN", json.dumps(PLAN))
     with Service(sqlite_url) as killed:
         killed.complete(*history()).raise_for_status()
-        asked = killed.client.post("/v1/tunings", json={}).raise_for_status().json()
-        path = f"/v1/tunings/{asked['tuning_id']}"
-        eventually(lambda: killed.client.get(path).json()["state"] == "running")
+        (begun,) = eventually(lambda: killed.client.get("/v1/tunings").json()["tunings"])
+        assert begun["state"] == "running"
+        path = f"/v1/tunings/{begun['tuning_id']}"
         assert killed.end(signal.SIGKILL) == -signal.SIGKILL
         # Only now, because the round's process works in the directory of the killed service.
         with Service(sqlite_url) as service:
             eventually(lambda: service.client.get(path).json()["state"] == "done")
             done = service.client.get(path).json()
             assert done["adopted"] is True
-            eventually(lambda: parameters(service) == done["best"])
+            eventually(lambda: parameters(service) == done["after"]["parameters"])
 
 
 def parameters(service):

@@ -81,7 +81,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(
 ):
     ledger, kills = Ledger(), KILLS_OF_A_LONG_ATTACK if is_long else KILLS
     # The process of a round outlives its service, and takes longer than a life.
-    monkeypatch.setenv("WALLTIMED_TUNING", "automatic" if is_long else "on-request")
+    monkeypatch.setenv("WALLTIMED_TUNING", "automatic" if is_long else "off")
     for _ in range(kills):
         with Service(store_url) as service:
             asyncio.run(one_life(ledger, service))

@@ -1,5 +1,6 @@
 """The migrations build what the code expects, from nothing and with rows, and can be taken back."""
 
+import json
 import threading
 from importlib.metadata import version
 
@@ -12,9 +13,12 @@ from runs import a_run, predicted, reported
 from sqlalchemy import NullPool, create_engine, inspect
 
 from migrations import NEWEST
+from predictors.tuning.adoption import RoundChange
+from predictors.tuning.plan import TuningPlan
 from service.store import (
     ForeignDatabaseError,
     NewerSchemaError,
+    RoundOutcome,
     SchemaOutdatedError,
     StoreUnavailableError,
     open_store,
@@ -156,6 +160,29 @@ def test_the_migrations_can_be_taken_back_with_rows_and_applied_again(store, eng
         assert inspect(engine).get_sequence_names() == []
     store.upgrade()
     assert store.write([reported(a_run("1"))])[0].accepted == 1
+
+
+def test_rounds_of_tuning_keep_what_they_found_when_their_requests_go(store, engine):
+    store.upgrade()
+    store.write([reported(*(a_run(str(n), start=100.0 * n) for n in range(250)))])
+    plan = TuningPlan(history=50, training=100, test=100)
+    change = RoundChange(subject="price", action="kept", before=1.0, after=3.0)
+    outcome = RoundOutcome(knn=None, changes=[change])
+    tuning = store.tunings.begin("default", plan, "history", 5.0)
+    store.tunings.finish(tuning, outcome, (), 6.0)
+    done = store.tunings.find(tuning.tuning_id)
+    with engine.begin() as connection:
+        command.downgrade(alembic_config(connection), "2026_11_24_medians")
+    with engine.begin() as connection:
+        row = connection.exec_driver_sql("SELECT asked_at, started_at, outcome FROM tunings").one()
+        assert row[:2] == (5.0, 5.0)
+        assert json.loads(row.outcome).keys() == {"changes"}
+        connection.exec_driver_sql(
+            "INSERT INTO tunings (tuning_id, cluster, state, origin, plan, horizon, asked_at) "
+            "VALUES ('waits', 'default', 'waiting', 'request', '{}', 1, 7.0)"
+        )
+    store.upgrade()
+    assert store.tunings.of_cluster("default") == [done]
 
 
 def test_several_processes_may_upgrade_at_once(empty_store_url, store):

@@ -37,7 +37,6 @@ CALLS = [
     ("GET", "/v1/reports/users", None),
     ("POST", "/v1/adapters/slurm/jobcomp", {}),
     ("POST", "/v1/adapters/pbs/accounting", b""),
-    ("POST", "/v1/tunings", {}),
     ("GET", "/v1/tunings", None),
     ("GET", "/v1/tunings/ada", None),
     ("GET", "/metrics", None),

@@ -2,7 +2,6 @@
 
 import hashlib
 import html
-import json
 import re
 import shlex
 from pathlib import Path
@@ -16,10 +15,12 @@ from runs import a_run, predicted, reported
 from starlette.requests import Request
 
 from predictors.jobs import Submission
+from predictors.tuning.adoption import RoundChange, Verdict
 from predictors.tuning.plan import TuningPlan
 from service.http.visitors import COOKIE, session_in
 from service.live_queue.forecast_record import ForecastPoint, JobForecast, LiveQueue, packed
 from service.live_queue.snapshot import JobState, LiveJob, Pool, QueueSnapshot, SchedulerRules
+from service.store import RoundOutcome
 from service.web import queue_page, site
 from service.web.frame import Assets
 from service.web.queue_page import why
@@ -250,18 +251,17 @@ def test_a_round_says_what_it_did_about_each_subject_and_by_how_much(serve, sqli
     service.complete(*(run_of(place, end_time=1e9 + place) for place in range(250)))
     rounds = service.worker.store.tunings
     plan = TuningPlan(history=50, training=100, test=100)
-    taken = rounds.ask("default", plan, "history", 1.0)
-    won = {"cases": 2000, "gain": 0.0312, "error": 0.004, "cost": None}
-    lost = {"cases": 900, "gain": -0.05, "error": None, "cost": None}
+    taken = rounds.begin("default", plan, "history", 1.0)
+    won = Verdict(cases=2000, gain=0.0312, error=0.004, wins=True, loses=False)
+    lost = Verdict(cases=900, gain=-0.05, error=None, wins=False, loses=True)
     changes = [
-        {"subject": "auto", "action": "adopted", "before": "attention", "after": "least-cost",
-         "verdict": won, "review": None},
-        {"subject": "knn", "action": "dropped", "before": "3f2a", "after": "4b",
-         "verdict": won, "review": lost},
-        {"subject": "price", "action": "kept", "before": 1.0, "after": None,
-         "verdict": None, "review": None},
+        RoundChange(subject="auto", action="adopted", before="attention", after="least-cost",
+                    verdict=won),
+        RoundChange(subject="knn", action="dropped", before="3f2a", after="4b",
+                    verdict=won, review=lost),
+        RoundChange(subject="price", action="kept", before=1.0, after=None),
     ]  # fmt: skip
-    rounds.finish(taken, {"changes": changes}, [], 5.0)
+    rounds.finish(taken, RoundOutcome(knn=None, changes=changes), [], 5.0)
     text = re.sub(r"<[^>]+>", "|", service.get("/tuning").text)
     rows = [re.sub(r"\|+", "|", row) for row in re.split(r"\n", text) if "|" in row]
     told = "\n".join(rows)
@@ -329,11 +329,11 @@ def test_what_pages_tell_people_to_type_is_safe_whatever_the_cluster_is_called(s
     typed = {}
     for path in ("/queue", "/tuning"):
         text = html.unescape(service.get(path, cluster=name).text)
-        line = re.search(r"<pre[^>]*><code>(curl .*?)</code>", text)[1]
+        line = re.search(r"<pre[^>]*><code>((?:curl|walltimed) .*?)</code>", text)[1]
         typed[path] = shlex.split(line)
     assert unquote(typed["/queue"][3].split("/")[-2]) == name
     assert not re.search(r"[$'\"() ]", typed["/queue"][3])
-    assert json.loads(typed["/tuning"][3]) == {"cluster": name}
+    assert typed["/tuning"] == ["walltimed", "tune", "--cluster", name]
 
 
 @pytest.mark.parametrize(("asked", "are_same"), [(("1", "2"), True), (("1",), False)])

@@ -35,7 +35,6 @@ FIELDS = {
     ),
     "/v1/predictions/extend": (OUTLIVED, [("predicted_walltime", 61, "longer than the request")]),
     "/v1/completions": ({"completions": []}, [("cluster", "hill", "no such field")]),
-    "/v1/tunings": ({}, [("cluster", "", "printable"), ("penalty", 2, "no such field")]),
 }  # fmt: skip
 """Paths with a body that is taken, and what is wrong of each of its fields."""
 

@@ -4,12 +4,12 @@ import json
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from asgi_client import NOW, run_of
 
 from predictors.methods.knn import KnnParameters
+from predictors.tuning.plan import TuningPlan
 from service.worker import tuning_keeper as keeper
 from service.worker.processes import give_way
 
@@ -28,7 +28,7 @@ def quick(monkeypatch):
 
 def starter(serve, url):
     def service(**options):
-        return serve(url, **{"tuning_plan": PLAN, "tuning": "on-request"} | options)
+        return serve(url, **{"tuning_plan": PLAN, "tuning": "automatic"} | options)
 
     return service
 
@@ -67,11 +67,19 @@ def by_queue(number):
     return (2700, 300, 900)[number // 3 % 3]
 
 
-def finished(service, tuning):
-    """The round when it has ended."""
-    path = f"/v1/tunings/{tuning['tuning_id']}"
-    service.wait_until(lambda: service.get(path).json()["state"] in {"done", "failed"}, 120)
-    return service.get(path).json()
+def rounds(service):
+    return service.get("/v1/tunings").json()["tunings"]
+
+
+def finished(service, number=1):
+    """The round of that number when it has ended."""
+
+    def are_ended():
+        states = [each["state"] for each in rounds(service)]
+        return len(states) == number and "running" not in states
+
+    service.wait_until(are_ended, 120)
+    return rounds(service)[0]
 
 
 def parameters(service):
@@ -82,24 +90,20 @@ def parameters(service):
 def test_a_round_tunes_the_live_method(start_on_either):
     service = start_on_either()
     service.complete(*history(0, JOBS, by_application))
-    answer = service.post("/v1/tunings", {})
-    assert answer.status_code == 202
-    asked = answer.json()
-    assert (asked["origin"], asked["cluster"]) == ("request", "default")
-    assert asked["plan"]["training"] == PLAN["training"]
-
-    done = finished(service, asked)
+    done = finished(service)
     assert done["state"] == "done", done
+    assert (done["origin"], done["cluster"]) == ("history", "default")
+    assert done["plan"]["training"] == PLAN["training"]
+    assert service.get(f"/v1/tunings/{done['tuning_id']}").json() == done
     assert done["adopted"] is True
     assert done["before"]["parameters"]["template"] == ["user"]
     assert "application" in done["after"]["parameters"]["template"]
     assert done["after"]["test_error"] < done["before"]["test_error"]
     assert done["costs"] == sorted(done["costs"], reverse=True)
-    assert done["step"] == done["steps"] == len(done["costs"])
     assert service.get("/v1/tunings").json() == {"tunings": [done]}
     assert service.get("/v1/tunings", cluster="other").json() == {"tunings": []}
 
-    service.wait_until(lambda: parameters(service) == done["best"])
+    service.wait_until(lambda: parameters(service) == done["after"]["parameters"])
     known = {"user": "ada", "submit_time": NOW + 600.0 * JOBS + 1, "method": "knn"}
     for number, application in enumerate("abc"):
         answer = service.predict(application=application, **known)
@@ -136,26 +140,23 @@ def test_a_workload_that_changes_is_tuned_to_by_itself_and_the_live_error_falls(
     after = live_error(history(2 * JOBS, 2 * JOBS + 40, by_queue))
     assert after < 0.5 * before
     assert service.score("knn")["jobs"] == 80
-    origins = {each["origin"] for each in service.get("/v1/tunings").json()["tunings"]}
-    assert origins == {"history"}
+    assert {each["origin"] for each in rounds(service)} == {"history"}
 
 
-def test_two_workers_asked_at_once_run_one_round_and_both_use_it(start_on_either):
+def test_two_workers_run_one_round_and_both_use_it(start_on_either):
     services = [start_on_either(), start_on_either()]
     services[0].complete(*history(0, JOBS, by_application))
-    with ThreadPoolExecutor(2) as callers:
-        asked = list(callers.map(lambda one: one.post("/v1/tunings", {}).json(), services))
-    assert asked[0]["tuning_id"] == asked[1]["tuning_id"]
-    done = finished(services[1], asked[0])
+    done = finished(services[1])
     assert done["adopted"] is True
+    found = done["after"]["parameters"]
     for service in services:
-        service.wait_until(lambda service=service: parameters(service) == done["best"])
-    assert len(services[0].get("/v1/tunings").json()["tunings"]) == 1
+        service.wait_until(lambda service=service: parameters(service) == found)
+    assert rounds(services[0]) == [done]
 
 
 def test_a_timer_tunes_a_service_of_another_machine(serve, postgres_url, monkeypatch):
     """Two processes that have nothing in common but a PostgreSQL database."""
-    service = starter(serve, postgres_url)()
+    service = starter(serve, postgres_url)(tuning="off")
     service.complete(*history(0, JOBS, by_application))
     monkeypatch.setenv("WALLTIMED_DATABASE_URL", postgres_url)
     monkeypatch.setenv("WALLTIMED_TUNING_PLAN", json.dumps(PLAN))
@@ -163,15 +164,15 @@ def test_a_timer_tunes_a_service_of_another_machine(serve, postgres_url, monkeyp
     printed = subprocess.run(command, capture_output=True, check=True).stdout
     (done,) = json.loads(printed)["tunings"]
     assert (done["origin"], done["adopted"]) == ("history", True)
-    service.wait_until(lambda: parameters(service) == done["best"])
+    service.wait_until(lambda: parameters(service) == done["after"]["parameters"])
 
 
 def test_a_service_that_starts_uses_what_was_adopted_before(start, monkeypatch):
     service = start()
     service.complete(*history(0, JOBS, by_application))
-    done = finished(service, service.post("/v1/tunings", {}).json())
+    done = finished(service)
     monkeypatch.setattr(keeper, "PARAMETER_SECONDS", 3600)
-    assert parameters(start()) == done["best"]
+    assert parameters(start()) == done["after"]["parameters"]
 
 
 def test_a_round_whose_process_is_killed_fails_and_makes_room(start, monkeypatch):
@@ -184,12 +185,13 @@ def test_a_round_whose_process_is_killed_fails_and_makes_room(start, monkeypatch
     monkeypatch.setattr(keeper, "COMMAND", (sys.executable, "-c", begins_and_dies))
     service = start()
     service.complete(*history(0, JOBS, by_application))
-    failed = finished(service, service.post("/v1/tunings", {}).json())
+    failed = finished(service)
     assert (failed["state"], failed["adopted"]) == ("failed", None)
     assert "signal 9" in failed["error"]
     assert parameters(service)["template"] == list(KnnParameters().template)
     monkeypatch.setattr(keeper, "COMMAND", command)
-    assert finished(service, service.post("/v1/tunings", {}).json())["adopted"] is True
+    service.complete(*history(JOBS, JOBS + PLAN["test"], by_application))
+    assert finished(service, 2)["adopted"] is True
 
 
 def test_a_round_gives_way_to_whoever_wants_to_run(start, monkeypatch, tmp_path):
@@ -204,31 +206,20 @@ def test_a_round_gives_way_to_whoever_wants_to_run(start, monkeypatch, tmp_path)
     monkeypatch.setattr(keeper, "give_way", give_way)
     service = start()
     service.complete(*history(0, JOBS, by_application))
-    service.post("/v1/tunings", {})
     service.wait_until(lambda: seen.exists() and seen.read_text())
     assert seen.read_text() == f"{os.getsid(0)} {os.SCHED_IDLE} True"
 
 
 def test_a_round_of_a_machine_that_went_down_is_run_by_the_next_service(start):
-    service = start()
+    service = start(tuning="off")
     service.complete(*history(0, JOBS, by_application))
     tunings = service.worker.store.tunings
     with tunings.lock():  # of that machine
-        asked = service.post("/v1/tunings", {}).json()
-        tunings.begin(tunings.find(asked["tuning_id"]), 1.0)
-        assert service.worker.tuning._look() is False
-    assert finished(start(), asked)["adopted"] is True
-
-
-def test_too_short_a_history_is_refused(start):
-    service = start()
-    service.complete(*history(0, 10, by_application))
-    answer = service.post("/v1/tunings", {})
-    assert answer.status_code == 409
-    assert answer.json() == {
-        "error": "TooShortHistoryError",
-        "detail": "Tuning needs 800 completions, there are 10.",
-    }
+        interrupted = tunings.begin("default", TuningPlan(**PLAN), "history", 1.0)
+        assert service.worker.tuning._is_due() is False
+    assert service.worker.tuning._is_due() is True
+    done = finished(start())
+    assert (done["tuning_id"], done["adopted"]) == (interrupted.tuning_id, True)
 
 
 def test_an_unknown_round_is_not_found(start):
@@ -276,10 +267,10 @@ def complete(service, jobs):
 
 
 def test_two_workers_follow_a_round_that_adopts_a_forest_and_one_that_drops_it(serve, postgres_url):
-    plan = {"tuning_plan": FOREST, "tuning": "on-request", "method": "auto"}
+    plan = {"tuning_plan": FOREST, "tuning": "automatic", "method": "auto"}
     services = [serve(postgres_url, **plan) for _ in range(2)]
     complete(services[0], by_hour(0, 3100))
-    done = finished(services[1], services[0].post("/v1/tunings", {}).json())
+    done = finished(services[1])
     assert [(each["subject"], each["action"]) for each in done["changes"]] == [
         ("forest", "adopted"),
         ("auto", "adopted"),
@@ -307,7 +298,7 @@ def test_two_workers_follow_a_round_that_adopts_a_forest_and_one_that_drops_it(s
     complete(
         services[1], [job | {"end_time": job["start_time"] + 3600.0} for job in by_hour(3110, 3610)]
     )
-    done = finished(services[0], services[1].post("/v1/tunings", {}).json())
+    done = finished(services[0], 2)
     change = done["changes"][1]
     assert (change["subject"], change["action"], change["after"]) == (
         "auto",

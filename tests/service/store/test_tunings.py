@@ -4,17 +4,30 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
 from runs import a_run, reported
 
+from predictors.tuning.adoption import RoundChange, Verdict
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
-from service.store import ActiveAdoption, Adoption, TuningState, open_store
+from service.store import ActiveAdoption, Adoption, RoundOutcome, TuningState
 from service.store.tables import tunings
 
 PLAN = TuningPlan(history=50, training=100, test=100)
+NOTHING = RoundOutcome(knn=None, changes=())
+FOUND = RoundOutcome(
+    knn=None,
+    changes=[
+        RoundChange(
+            subject="price",
+            action="kept",
+            before=1.0,
+            after=3.0,
+            verdict=Verdict(cases=9, gain=0.1, error=None, wins=False, loses=False),
+        )
+    ],
+)
 
 
 def knn(neighbours):
@@ -33,49 +46,51 @@ def report(store, first, last, cluster="default"):
     store.write([reported(*runs)])
 
 
-def asked(store, at=1.0):
+def begun(store, at=1.0):
     report(store, 0, 250)
-    return store.tunings.ask("default", PLAN, "request", at)
+    return store.tunings.begin("default", PLAN, "history", at)
 
 
 def held(store, *adopted, at=1.0, cluster="default"):
     """Run a round that adopts."""
-    tuning = store.tunings.ask(cluster, PLAN, "request", at)
-    store.tunings.begin(tuning, at)
-    store.tunings.finish(tuning, {}, adopted, at)
+    tuning = store.tunings.begin(cluster, PLAN, "history", at)
+    store.tunings.finish(tuning, NOTHING, adopted, at)
     return tuning
 
 
-def test_a_round_is_asked_for_begun_reported_and_finished(store):
-    waiting = asked(store)
-    assert (waiting.state, waiting.origin, waiting.plan) == ("waiting", "request", PLAN)
-    assert store.tunings.open() == [waiting]
-    store.tunings.begin(waiting, 2.0)
-    store.tunings.report(waiting, {"step": 3})
-    (running,) = store.tunings.open()
-    assert (running.state, running.started_at) == (TuningState.RUNNING, 2.0)
-    assert running.progress == {"step": 3}
-    store.tunings.finish(waiting, {"adopted": True}, [knn(7)], 5.0)
-    done = store.tunings.find(waiting.tuning_id)
-    assert (done.state, done.finished_at, done.outcome) == ("done", 5.0, {"adopted": True})
+def test_a_round_is_begun_and_finished(store):
+    running = begun(store, 2.0)
+    assert (running.state, running.origin, running.plan) == ("running", "history", PLAN)
+    assert running.started_at == 2.0
+    assert store.tunings.running() == [running]
+    store.tunings.finish(running, FOUND, [knn(7)], 5.0)
+    done = store.tunings.find(running.tuning_id)
+    assert (done.state, done.finished_at, done.outcome) == ("done", 5.0, FOUND)
     assert done.error is None
     assert neighbours(store) == {"default": 7}
-    assert store.tunings.open() == []
+    assert store.tunings.running() == []
     assert store.tunings.of_cluster("default") == [done]
     assert store.tunings.of_cluster("other") == []
     assert store.tunings.find("none") is None
 
 
-def test_asking_for_an_open_round_is_answered_with_it_however_many_ask_at_once(store_url, store):
+def test_an_interrupted_round_is_due_and_runs_anew_under_its_id(store):
+    interrupted = begun(store, 1.0)
+    assert store.tunings.is_due("default", PLAN)
+    again = store.tunings.begin("default", PLAN, "command", 3.0)
+    assert (again.tuning_id, again.origin) == (interrupted.tuning_id, "command")
+    assert store.tunings.running() == [again]
+    store.tunings.fail(again, "because", 4.0)
+    assert not store.tunings.is_due("default", PLAN)
+
+
+def test_findings_in_another_form_are_as_good_as_none(store):
     report(store, 0, 250)
-    others = [open_store(store_url) for _ in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        answers = pool.map(lambda one: one.tunings.ask("default", PLAN, "history", 1.0), others)
-        assert len({answer.tuning_id for answer in answers}) == 1
-    store.tunings.begin(store.tunings.open()[0], 2.0)
-    assert store.tunings.ask("default", PLAN, "command", 3.0) == store.tunings.open()[0]
-    for other in others:
-        other.close()
+    done = held(store, knn(3))
+    with store._database.writing() as connection:
+        connection.execute(tunings.update().values(outcome='{"adopted": true}'))
+    assert store.tunings.find(done.tuning_id).outcome is None
+    assert store.tunings.adopting("default") == {}
 
 
 def test_one_holder_at_a_time_has_the_lock_of_rounds(store_url, store, opening):
@@ -116,11 +131,11 @@ def test_the_lock_of_rounds_ends_with_a_process_that_is_killed(store_url, store)
 def test_clusters_have_rounds_and_parameters_of_their_own(store):
     report(store, 0, 250)
     report(store, 0, 250, cluster="other")
-    first = store.tunings.ask("default", PLAN, "request", 1.0)
-    second = store.tunings.ask("other", PLAN, "request", 2.0)
-    assert store.tunings.open() == [first, second]
+    first = store.tunings.begin("default", PLAN, "history", 1.0)
+    second = store.tunings.begin("other", PLAN, "history", 2.0)
+    assert store.tunings.running() == [first, second]
     for number, tuning in enumerate((first, second)):
-        store.tunings.finish(tuning, {}, [knn(number + 1)], 3.0)
+        store.tunings.finish(tuning, NOTHING, [knn(number + 1)], 3.0)
     assert neighbours(store) == {"default": 1, "other": 2}
 
 
@@ -141,28 +156,27 @@ def test_each_subject_is_in_force_with_what_it_replaced_and_may_come_back(store)
     assert found["price"] == ActiveAdoption(parameters=None, made_until=None, replaced=3.5)
     assert found["knn"].parameters == {"neighbours": 4}
     assert store.tunings.version() > before
-    assert [one.asked_at for one in store.tunings.of_cluster("default")] == [3.0, 2.0, 1.0, 0.0]
+    assert [one.started_at for one in store.tunings.of_cluster("default")] == [3.0, 2.0, 1.0, 0.0]
 
 
 def test_a_round_that_has_ended_is_not_changed_and_adopts_nothing_more(store):
-    tuning = asked(store)
+    tuning = begun(store)
     store.tunings.fail(tuning, "because", 3.0)
     failed = store.tunings.find(tuning.tuning_id)
     assert (failed.state, failed.error) == (TuningState.FAILED, "because")
-    store.tunings.finish(tuning, {}, [knn(9)], 11.0)
-    store.tunings.begin(tuning, 12.0)
-    store.tunings.report(tuning, {})
+    store.tunings.finish(tuning, NOTHING, [knn(9)], 11.0)
+    store.tunings.fail(tuning, "once more", 12.0)
     assert store.tunings.find(tuning.tuning_id) == failed
     assert store.tunings.active() == {}
-    assert store.tunings.ask("default", PLAN, "request", 4.0).tuning_id != tuning.tuning_id
+    assert store.tunings.begin("default", PLAN, "history", 4.0).tuning_id != tuning.tuning_id
 
 
 def test_too_short_a_history_is_refused(store):
     report(store, 0, 249)
     report(store, 0, 9, cluster="other")
     with pytest.raises(TooShortHistoryError, match=r"250.*249"):
-        store.tunings.ask("default", PLAN, "request", 1.0)
-    assert store.tunings.open() == []
+        store.tunings.begin("default", PLAN, "history", 1.0)
+    assert store.tunings.running() == []
 
 
 def test_a_round_is_due_after_enough_new_completions_of_the_cluster(store):
@@ -188,9 +202,9 @@ def test_the_latest_completions_come_in_log_order(store):
 
 
 def test_the_newest_hundred_rounds_are_listed(store):
-    store.tunings.fail(asked(store), "no", 3.0)
-    old = [{"tuning_id": f"t{n}", "asked_at": 10.0 + n} for n in range(100)]
-    same = {"cluster": "default", "state": "done", "origin": "request"}
+    store.tunings.fail(begun(store), "no", 3.0)
+    old = [{"tuning_id": f"t{n}", "started_at": 10.0 + n} for n in range(100)]
+    same = {"cluster": "default", "state": "done", "origin": "history"}
     with store._database.writing() as connection:
         plan = msgspec.json.encode(PLAN).decode()
         connection.execute(
