@@ -114,7 +114,7 @@ def reset_changes(job: QueuedJob, site_factor: int) -> dict[str, str]:
 
 
 def owns_time_min(job: QueuedJob) -> bool:
-    """Return whether the job has no TimeMin, or the one in its ``wtm`` mark."""
+    """Return whether TimeMin may be changed: it is unset, or the one noted as ``wtm``."""
     return job.time_min == 0 or job.time_min == _noted_minutes(job.admin_comment or "")
 
 
@@ -193,7 +193,7 @@ def _marked(comment: str, marks: list[str], time_min: int) -> str:
 
 
 def wanted_site_factor(job: QueuedJob, estimate: Estimate, rules: UpdateRules) -> int | None:
-    """Return the site factor to set, in [0, largest]; None for none.
+    """Return the site factor to set, in [0, largest]; None if the order sets none.
 
     Under ``sjf-aging`` its sum with the weighted age factor has the order of ``aged_length``. A job
     without a site factor stands where the longest ones stand.

@@ -128,10 +128,24 @@ class QueueUpdate(Struct, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
 
-class _PastEstimate(Struct, gc=False):
-    estimate: Estimate
-    first_asked: float
-    due_again: float
+class JobMemory(Struct, gc=False, kw_only=True):
+    """Facts about a job that a round leaves for the next one.
+
+    Attributes:
+        estimate: last answer of the service; None before the first.
+        first_asked: Unix seconds.
+        due_again: Unix seconds from which the job is predicted again, where that matters.
+        site_factor: present one; None if it is unknown.
+        refused: changes that Slurm refused last.
+        updated_at: Unix seconds of the last update; 0 before the first.
+    """
+
+    estimate: Estimate | None = None
+    first_asked: float = 0.0
+    due_again: float = 0.0
+    site_factor: int | None = None
+    refused: dict[str, str] | None = None
+    updated_at: float = 0.0
 
 
 class Updater:
@@ -163,10 +177,7 @@ class Updater:
         self._hand_over = hand_over
         self._clock = clock
         self._pace = UpdatePace(slurm, options.share, sleep)
-        self._past: dict[str, _PastEstimate] = {}
-        self._factors: dict[str, int] = {}
-        self._refused: dict[str, dict[str, str]] = {}
-        self._updated_at: dict[str, float] = {}
+        self._memories: dict[str, JobMemory] = {}
 
     def round(self, *, dry_run: bool = False) -> QueueUpdate:
         """Run one round: hand the queue over, then update jobs; with ``dry_run`` change nothing.
@@ -188,7 +199,7 @@ class Updater:
                 warnings += [obstacle] if obstacle else []
             queue = queue_in(shown, self._options.cluster or site.cluster)
         jobs = [job for job in queue if self._options.concern(job)]
-        self._forget_all_but(jobs)
+        self._memories = {job.job_id: self._memories.get(job.job_id) or JobMemory() for job in jobs}
         estimates, questions = self._estimates(jobs, rules, now)
         found = QueueUpdate(jobs=len(jobs), asked=questions, warnings=warnings)
         self._plan(jobs, estimates, rules, found)
@@ -218,12 +229,6 @@ class Updater:
             self._apply(found, inf)
         return found
 
-    def _forget_all_but(self, jobs: list[QueuedJob]) -> None:
-        left = {job.job_id for job in jobs}
-        for remembered in (self._past, self._factors, self._refused, self._updated_at):
-            for gone in remembered.keys() - left:
-                del remembered[gone]
-
     def _estimates(
         self, jobs: list[QueuedJob], rules: UpdateRules, now: float
     ) -> tuple[dict[str, Estimate], int]:
@@ -233,12 +238,9 @@ class Updater:
             self._read_note(job, rules)
         due = [job for job in waiting if self._is_due(job, rules, now)]
         for job_id, estimate in self._service.predictions(due).items():
-            self._learn(job_id, estimate, now)
-        estimates = {
-            job.job_id: self._past[job.job_id].estimate
-            for job in waiting
-            if job.job_id in self._past
-        }
+            self._note_estimate(self._memories[job_id], estimate, now)
+        known = {job.job_id: self._memories[job.job_id].estimate for job in waiting}
+        estimates = {job_id: estimate for job_id, estimate in known.items() if estimate}
         if rules.order is Order.PSP:
             for job_id, priority in self._service.priorities(waiting, now).items():
                 if job_id in estimates:
@@ -247,28 +249,28 @@ class Updater:
 
     def _read_note(self, job: QueuedJob, rules: UpdateRules) -> None:
         """Take over the prediction of the submit filter, as if it had been asked for here."""
-        noted = None if job.job_id in self._past else noted_estimate(job, rules)
-        if noted is not None:
-            submitted = job.submission.submit_time
-            due_again = submitted + AGAIN_AFTER
-            self._past[job.job_id] = _PastEstimate(noted, submitted, due_again)
+        memory = self._memories[job.job_id]
+        if memory.estimate is None and (noted := noted_estimate(job, rules)) is not None:
+            memory.estimate, memory.first_asked = noted, job.submission.submit_time
+            memory.due_again = memory.first_asked + AGAIN_AFTER
 
     def _is_due(self, job: QueuedJob, rules: UpdateRules, now: float) -> bool:
-        past = self._past.get(job.job_id)
-        if past is None or past.estimate.predicted > job.submission.requested_walltime:
+        memory = self._memories[job.job_id]
+        predicted = memory.estimate.predicted if memory.estimate else inf
+        if predicted > job.submission.requested_walltime:
             return True
         matters = rules.sets_time_min or rules.order in BY_PREDICTION
-        return matters and now >= past.due_again
+        return matters and now >= memory.due_again
 
-    def _learn(self, job_id: str, estimate: Estimate, now: float) -> None:
-        """Store a prediction; it is renewed when the job has waited twice as long.
+    def _note_estimate(self, memory: JobMemory, estimate: Estimate, now: float) -> None:
+        """Note a prediction; it is renewed when the job has waited twice as long.
 
         The service records every prediction: a long queue must not fill its store.
         """
-        past = self._past.get(job_id)
-        first = past.first_asked if past else now
-        pause = max(AGAIN_AFTER, now - first)
-        self._past[job_id] = _PastEstimate(estimate, first, now + pause)
+        if memory.estimate is None:
+            memory.first_asked = now
+        memory.estimate = estimate
+        memory.due_again = now + max(AGAIN_AFTER, now - memory.first_asked)
 
     def _plan(
         self,
@@ -278,19 +280,20 @@ class Updater:
         found: QueueUpdate,
     ) -> None:
         """Plan the changes: oldest last update first, then Slurm's highest priority first."""
-        factors = self._factors
-        if rules.order is not Order.NONE:
-            factors |= self._slurm.site_factors()
+        factors = {} if rules.order is Order.NONE else self._slurm.site_factors()
         for job in sorted(jobs, key=self._turn):
+            memory = self._memories[job.job_id]
+            # sprio does not list every waiting job.
+            memory.site_factor = factors.get(job.job_id, memory.site_factor)
             estimate = estimates.get(job.job_id)
             if estimate is None:
                 continue
-            changes = changes_of(job, estimate, rules, factors.get(job.job_id))
-            if changes and changes != self._refused.get(job.job_id):
+            changes = changes_of(job, estimate, rules, memory.site_factor)
+            if changes and changes != memory.refused:
                 found.planned.append(JobChange(job.job_id, job.target, changes, job.time_min))
 
     def _turn(self, job: QueuedJob) -> tuple[float, float]:
-        return self._updated_at.get(job.job_id, 0.0), -job.priority
+        return self._memories[job.job_id].updated_at, -job.priority
 
     def _apply(self, found: QueueUpdate, ends: float) -> list[JobChange]:
         """Update jobs one by one, with pauses, until a time: each update locks slurmctld."""
@@ -303,12 +306,16 @@ class Updater:
                 if place and self._clock() >= ends:
                     found.postponed = len(found.planned) - place
                     break
-                now = self._updated_at[change.job_id] = self._clock()
+                now = self._memory_of(change).updated_at = self._clock()
                 left = max(0.0, ends - now)
                 if self._pace.time(partial(self._update, updates, change, found), longest=left):
                     applied.append(change)
         found.update_seconds = self._pace.seconds
         return applied
+
+    def _memory_of(self, change: JobChange) -> JobMemory:
+        """Return the memory of a job, which a reset does not read beforehand."""
+        return self._memories.setdefault(change.job_id, JobMemory())
 
     def _update(self, updates: JobUpdates, change: JobChange, found: QueueUpdate) -> bool:
         """Change a job; return whether Slurm did it."""
@@ -320,13 +327,12 @@ class Updater:
             if "permission" in str(error).lower():
                 raise
             # Most have just started or ended: they are looked at again in the next round.
-            self._refused[change.job_id] = change.settings
+            self._memory_of(change).refused = change.settings
             found.refused[change.job_id] = str(error)
             return False
         found.updated += 1
         if "SiteFactor" in change.settings:
-            # sprio does not list every waiting job.
-            self._factors[change.job_id] = int(change.settings["SiteFactor"])
+            self._memory_of(change).site_factor = int(change.settings["SiteFactor"])
         return True
 
     def _read_back(

@@ -71,18 +71,18 @@ class JobUpdates:
         line = " ".join(["update", *words])
         if len(line) > LONGEST_LINE or not all(map(_PLAIN.fullmatch, words)):
             self._slurm.update(target, changes)
-        elif complaint := self._ask(line):
+        elif complaint := self._run(line):
             raise SlurmError(f"scontrol failed: {complaint[:500]}")
 
-    def _ask(self, line: str) -> str:
-        """Return what scontrol writes on standard error about a command."""
+    def _run(self, line: str) -> str:
+        """Send a command to the running scontrol; return its error text, empty if it succeeded."""
         command = self._command = self._command or self._slurm.start("scontrol")
         self._count += 1
         mark = f"walltimed-{self._count}"
         try:
             command.to_input.write(f"{line}\n{mark}\n".encode())
         except OSError as error:
-            raise self._ended(str(error)) from error
+            raise self._exit_error(str(error)) from error
         written = self._until(f"{mark}\n".encode(), command)
         return " ".join(" ".join(written.splitlines()[:-1]).split())
 
@@ -98,12 +98,12 @@ class JobUpdates:
                 raise SlurmSilentError(f"scontrol took more than {self._slurm.timeout:g} s")
             piece = os.read(pipe, 1 << 16)
             if not piece:
-                raise self._ended(answer.decode("utf-8", "replace"))
+                raise self._exit_error(answer.decode("utf-8", "replace"))
             answer += piece
         return answer.decode("utf-8", "replace")
 
-    def _ended(self, written: str) -> SlurmError:
-        """Return the error for an scontrol that has ended by itself."""
+    def _exit_error(self, written: str) -> SlurmError:
+        """Close the pipes of an scontrol that exited, and return the error to raise."""
         self.close()
         return SlurmError(f"scontrol failed: {' '.join(written.split())[:500]}")
 
