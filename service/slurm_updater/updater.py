@@ -133,7 +133,7 @@ class JobMemory(Struct, gc=False, kw_only=True):
 
     Attributes:
         estimate: last answer of the service; None before the first.
-        first_asked: Unix seconds.
+        first_asked: time of the first answer.
         due_again: Unix seconds from which the job is predicted again, where that matters.
         site_factor: present one; None if it is unknown.
         refused: changes that Slurm refused last.
