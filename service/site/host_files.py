@@ -184,13 +184,18 @@ def _directory_of(path: Path, root: Path, *, makes: bool = False) -> Iterator[in
 
 def _opened(place: Path, parent: int, *, makes: bool) -> int:
     """Open a directory in its parent."""
+    is_new = False
     if makes:
         with suppress(FileExistsError):
-            os.mkdir(place.name, 0o755, dir_fd=parent)
+            os.mkdir(place.name, dir_fd=parent)
+            is_new = True
     try:
-        return os.open(place.name, _DIRECTORY, dir_fd=parent)
+        descriptor = os.open(place.name, _DIRECTORY, dir_fd=parent)
     except NotADirectoryError as error:
         raise _refused(place, "is a link, or no directory") from error
+    if is_new:
+        os.fchmod(descriptor, 0o755)  # whatever the umask: SlurmUser reads a file in it
+    return descriptor
 
 
 def _refused(path: Path, reason: str) -> CommandError:

@@ -33,8 +33,8 @@ def turn_off() -> dict[str, str | None]:
     directory = conf_path().parent
     if (directory / OURS).exists():
         parts[str(directory / OURS)] = filter_obstacle(directory)
-    if pbs.is_here() and "Hook walltimed" in pbs.qmgr("list hook walltimed\n", check=False):
-        parts[HOOK] = hook_obstacle()
+    if pbs.is_here():
+        parts |= hook_found()
     if shutil.which("systemctl") and is_installed(UPDATER):
         parts[UPDATER] = updater_obstacle()
     return parts
@@ -63,16 +63,21 @@ def filter_obstacle(directory: Path) -> str | None:
     return None
 
 
-def hook_obstacle() -> str | None:
-    """Return the reason by which the hook may go on; one of an earlier release is replaced."""
+def hook_found() -> dict[str, str | None]:
+    """Return the hook, if the server has it, with the reason by which it may go on.
+
+    A hook of an earlier release is replaced.
+    """
     ours = script("pbs/walltimed_hook.py")
     try:
+        if "Hook walltimed" not in pbs.qmgr("list hook walltimed\n", check=False):
+            return {}
         if not _looks_for_switch(pbs.qmgr(_SHOW_HOOK)):
             pbs.qmgr(f"import hook walltimed application/x-python default {ours}\n")
         is_ours = _looks_for_switch(pbs.qmgr(_SHOW_HOOK))
     except CommandError as error:
-        return str(error)
-    return None if is_ours else f"the server's script is not {ours}"
+        return {HOOK: str(error)}
+    return {HOOK: None if is_ours else f"the server's script is not {ours}"}
 
 
 def updater_obstacle() -> str | None:

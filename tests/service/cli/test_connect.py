@@ -121,6 +121,16 @@ def test_a_token_that_others_may_read_is_written_anew_and_stays_the_same(walltim
     assert (token.read_text(), stat.S_IMODE(token.stat().st_mode)) == (secret, 0o600)
 
 
+def test_a_new_directory_may_be_entered_whatever_the_umask(walltimed, slurm):
+    root = slurm()
+    before = os.umask(0o077)
+    try:
+        lines_for(walltimed, root)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((root / "etc/walltimed").stat().st_mode) == 0o755
+
+
 def test_the_service_at_the_url_is_diagnosed(walltimed, slurm):
     _, said = lines_for(walltimed, slurm(), "--url", "http://127.0.0.1:1")
     assert "No service answers at http://127.0.0.1:1:" in said

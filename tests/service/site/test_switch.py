@@ -10,6 +10,7 @@ from slurm_scripts import VARIANTS
 from service.cli import connect
 from service.site import pbs_conf, switch
 from service.site.host_files import script
+from terminal.console import CommandError
 
 
 @pytest.fixture
@@ -142,3 +143,16 @@ def test_the_hook_is_read_back_from_the_server_and_an_old_one_replaced(
     assert "--reset" not in printed
     assert ("Could not turn off the hook" in said) is not is_off
     assert any(each.startswith("import") for each in server["told"]) is is_old
+
+
+@pytest.mark.usefixtures("connected")
+def test_a_server_of_pbs_that_does_not_answer_keeps_nothing_else_on(walltimed, monkeypatch):
+    def qmgr(_commands, **_):
+        raise CommandError("qmgr cannot be run: it timed out.")
+
+    monkeypatch.setattr(pbs_conf, "is_here", lambda: True)
+    monkeypatch.setattr(pbs_conf, "qmgr", qmgr)
+    code, printed, said = walltimed("connect", "--off")
+    assert code == 1
+    assert "walltimed.lua" in printed
+    assert "Could not turn off the hook walltimed of PBS: qmgr cannot be run" in said
