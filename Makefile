@@ -117,7 +117,7 @@ lock:
 	$(PIN) --group docs --constraint requirements/dev.txt -o requirements/docs.txt
 	$(PIN) --group build -o requirements/build.txt
 
-# The tests of papers/, and every figure and table of docs/papers.md from the logs in the directory
+# The tests of papers/, and every figure and table of papers/README.md from the logs in the directory
 # TRACES, compared with results/papers: ten minutes. PAPERS="--only rocchetti" makes those of one
 # study, "--only xu-figure-1" one.
 TRACES ?= traces

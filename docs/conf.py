@@ -13,7 +13,7 @@ release = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # The sources are the repository itself, so that a link means the same here and in a clone.
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/**.md", "research/**.md", "results/**.md"]
+include_patterns = ["*.md", "docs/**.md", "papers/*.md", "research/**.md", "results/**.md"]
 exclude_patterns = [".*", "build", "tests", "benchmarks", "deploy", "integrations"]
 extensions = ["myst_parser"]
 myst_heading_anchors = 6

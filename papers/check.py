@@ -1,4 +1,4 @@
-"""Makes the figures and tables of docs/papers.md again, and compares them with the kept ones."""
+"""Makes the figures and tables of papers/README.md again, and compares them with the kept ones."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ from papers.studies import STUDIES
 from terminal.console import out
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "papers.md"
+PAGE = ROOT / "papers" / "README.md"
 KEPT = ROOT / "results" / "papers"
 
 
@@ -67,7 +67,7 @@ def check(
         list[str], typer.Option(metavar="NAME", help="A study, or an exhibit such as xu-figure-1.")
     ] = [],  # noqa: B006 - typer copies it
 ) -> None:
-    """Make every figure and table of docs/papers.md again, and compare it with the kept one.
+    """Make every figure and table of papers/README.md again, and compare it with the kept one.
 
     Exhibits that the page's commands ask of one study with the same options are made by one
     command; a line for each says in how much time what came out. Every number of a CSV is compared

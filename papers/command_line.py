@@ -174,7 +174,7 @@ def wanted_of(study: Study, figures: Sequence[str], tables: Sequence[str]) -> li
     if unknown := requested - set(study.exhibits):
         raise CommandError(
             f"{', '.join(sorted(unknown)).capitalize()} cannot be made; there are "
-            f"{', '.join(study.exhibits)}. docs/papers.md says why of each other one.",
+            f"{', '.join(study.exhibits)}. papers/README.md says why of each other one.",
             ExitCode.USAGE,
         )
     return [name for name in study.exhibits if name in requested]
@@ -236,7 +236,7 @@ app = typer.Typer(
     name="papers",
     no_args_is_help=True,
     add_completion=False,
-    help="Make the figures and tables of the five papers again (docs/papers.md).",
+    help="Make the figures and tables of the five papers again (papers/README.md).",
 )
 
 for each in STUDIES.values():

@@ -105,7 +105,7 @@ class Study:
         name: name of the command.
         explanation: text of ``--help``; its first line is the summary.
         takes: input of the study.
-        exhibits: figures and tables, by ``figure 5`` or ``table 2``; ``docs/papers.md`` says of
+        exhibits: figures and tables, by ``figure 5`` or ``table 2``; ``papers/README.md`` says of
             each how far it agrees.
         logs: file names that must lie in the directory, for studies that take one.
         options: of this study alone: annotation and default by parameter.

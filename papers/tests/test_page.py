@@ -1,4 +1,4 @@
-"""docs/papers.md has every figure, table and equation, and what it names is there."""
+"""papers/README.md has every figure, table and equation, and what it names is there."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from papers.studies import STUDIES
 from service.cli import app as command_line
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "papers.md"
+PAGE = ROOT / "papers" / "README.md"
 
 VERDICTS = {"agrees", "in part", "differs", "not possible", "not fetched", "no result"}
 
