@@ -32,7 +32,7 @@ RUN cd /build && python -m pip --python /opt/walltimed/bin/python install --no-c
 
 FROM python:3.11-slim
 
-ARG VERSION=0.2.0
+ARG VERSION=0.3.0
 LABEL org.opencontainers.image.title="walltimed" \
     org.opencontainers.image.description="Online walltime prediction for HPC batch schedulers" \
     org.opencontainers.image.version="${VERSION}" \

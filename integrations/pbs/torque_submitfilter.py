@@ -35,7 +35,7 @@ DEFAULTS = {
     "limit_coverage": 0.9,  # which must hold at least this share of runtimes
     "assumed_walltime": 86400,  # what the queue allows a job that asks for nothing
 }
-AGENT = "torque_submitfilter.py/0.2.0 (%s)"  # release and mode, for `walltimed doctor`
+AGENT = "torque_submitfilter.py/0.3.0 (%s)"  # release and mode, for `walltimed doctor`
 LARGEST_ANSWER = 65536  # bytes
 LONGEST = 1e9  # seconds; more is no walltime
 OPTIONS_WITH_VALUE = "aAbcCdDeFhIjklLmMNopPqrStTuvwWxX"

@@ -30,7 +30,7 @@ local NO_VAL, INFINITE, NO_VAL16 = 4294967294, 4294967295, 65534
 local LONGEST_NAME, LONGEST_ID = 255, 64
 local LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192 -- bytes
 local LONGEST_WALLTIME = 1e9 -- seconds; more is no walltime
-local AGENT = "User-Agent: %s/0.2.0 (%s)" -- name, release and mode, for `walltimed doctor`
+local AGENT = "User-Agent: %s/0.3.0 (%s)" -- name, release and mode, for `walltimed doctor`
 local SOFT_LIMIT_SINCE = "0025.0005.0004"
 
 -- Values -----------------------------------------------------------------------------------------

@@ -40,10 +40,10 @@ def machine(tmp_path):
 def test_each_is_small_and_needs_no_processor_of_a_kind(packages):
     built = sorted(packages.iterdir())
     assert [each.name for each in built] == [
-        "walltimed-pbs-0.2.0-1.noarch.rpm",
-        "walltimed-pbs_0.2.0_all.deb",
-        "walltimed-slurm-0.2.0-1.noarch.rpm",
-        "walltimed-slurm_0.2.0_all.deb",
+        "walltimed-pbs-0.3.0-1.noarch.rpm",
+        "walltimed-pbs_0.3.0_all.deb",
+        "walltimed-slurm-0.3.0-1.noarch.rpm",
+        "walltimed-slurm_0.3.0_all.deb",
     ]
     for each in built:
         print(f"\n{each.name}: {each.stat().st_size / 1000:.0f} kB")
