@@ -5,7 +5,7 @@
 Processor time of `walltimed --version`; from the start of `walltimed serve` to ready, with an empty
 history, after a warm-up, and (with `--first`) when everything has to be compiled; then, for each
 length of the history, the time to ready and the memory of the worker. The container's times are
-printed by `tests/container/test_image.py`, those of `make demo` by `time make demo EXIT=1` in a
+printed by `deploy/tests/test_image.py`, those of `make demo` by `time make demo EXIT=1` in a
 fresh clone.
 """
 

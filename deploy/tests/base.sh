@@ -2,7 +2,7 @@
 # Makes the base image of the Dockerfile where no registry can be reached: Debian of the same
 # release by debootstrap, with a Python 3.11 of this machine in /usr/local. As root:
 #
-#     tests/container/base.sh [MIRROR]
+#     deploy/tests/base.sh [MIRROR]
 #
 # Needs debootstrap, and podman or docker; takes some minutes, and 180 MB.
 set -eu

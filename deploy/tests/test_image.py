@@ -1,6 +1,6 @@
 """The image of the Dockerfile, built and run by podman or docker, where one of them works.
 
-Where no registry can be reached, ``tests/container/base.sh`` makes the base image. Options that
+Where no registry can be reached, ``deploy/tests/base.sh`` makes the base image. Options that
 building needs on a machine (a certificate, a configuration of pip) are read from
 WALLTIMED_BUILD_OPTIONS; WALLTIMED_IMAGE names an image that was built before.
 """
@@ -83,7 +83,7 @@ def image(engine):
     if given := os.environ.get("WALLTIMED_IMAGE"):
         return given
     if not engine.has(BASE):
-        pytest.skip(f"needs the image {BASE}; tests/container/base.sh makes one")
+        pytest.skip(f"needs the image {BASE}; deploy/tests/base.sh makes one")
     engine.build("walltimed-test")
     return "walltimed-test"
 

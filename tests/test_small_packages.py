@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from machine_copy import DEB, RPM, MachineCopy, complaints_of, reason_to_skip
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 LARGEST = 200_000  # bytes
 PROGRAMS = {
     "walltimed-slurm": "/usr/share/walltimed/slurm/walltimed_forwarder.py",
