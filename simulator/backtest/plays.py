@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.measures import Flags, mean_absolute_error, underestimation_rate
-from simulator.backtest.site import BY_REQUEST, BacktestSite, Grouping
+from simulator.backtest.site import BY_REQUEST, BacktestSite, Codes, Grouping
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.measures import (
     bounded_slowdown,
@@ -122,7 +122,7 @@ class Task(NamedTuple):
     estimates: str
     repetition: int
     reuses: bool
-    known: Integers | None = None
+    known: Codes | None = None
 
     @property
     def takes_over(self) -> bool:
@@ -130,7 +130,7 @@ class Task(NamedTuple):
         return self.reuses and self.repetition > 0
 
 
-def play(site: BacktestSite, task: Task) -> tuple[Play, Integers | None]:
+def play(site: BacktestSite, task: Task) -> tuple[Play, Codes | None]:
     """Simulate the site once, from an empty machine and without any history.
 
     Returns:
@@ -152,15 +152,15 @@ def _estimates(site: BacktestSite, task: Task) -> Estimates:
         return Estimates.named(REQUESTED if task.estimates == BY_REQUEST else task.estimates)
 
     def known_or_requested(workload: Workload) -> Integers:
-        found = known[site.places([workload])]
+        found = known[site.places([workload])].astype(np.int64)
         return np.where(found > 0, found, workload.request)
 
     return Estimates(task.estimates, known=known_or_requested)
 
 
-def _by_place(site: BacktestSite, schedules: Sequence[Schedule]) -> Integers:
+def _by_place(site: BacktestSite, schedules: Sequence[Schedule]) -> Codes:
     """Return first estimates by place in the log; 0 for jobs that were left out."""
-    estimates = np.zeros(len(site.trace), np.int64)
+    estimates = np.zeros(len(site.trace), np.int32)
     for schedule in schedules:
         estimates[site.places([schedule.workload])] = schedule.estimate
     return estimates
@@ -328,11 +328,11 @@ def tasks_of(methods: Sequence[str], shakes: int, *, jobs: int) -> list[Task]:
 
 def _played(
     tasks: Sequence[Task],
-    run: Callable[[Sequence[Task]], Iterator[tuple[Play, Integers | None]]],
+    run: Callable[[Sequence[Task]], Iterator[tuple[Play, Codes | None]]],
 ) -> Iterator[tuple[Task, Play]]:
     """Yield every task with its play, first those that need no estimates of another play."""
     first = sorted((task for task in tasks if not task.takes_over), key=_precedence)
-    known: dict[str, Integers | None] = {}
+    known: dict[str, Codes | None] = {}
     for task, (found, estimates) in zip(first, run(first), strict=True):
         yield task, found
         if task.reuses:

@@ -11,10 +11,10 @@ from terminal.console import ExitCode, err, out, print_json
 
 
 def print_tables(text: str, *, wide: bool = False, end: str = "") -> None:
-    """Print text with tables, in 80 columns or as wide as it is."""
-    from simulator.reports.tables import fitted
+    """Print text with tables; sentences are wrapped in 80 columns, or as wide as they are."""
+    from simulator.reports.tables import wrapped
 
-    out.print(text if wide else fitted(text), soft_wrap=True, markup=False, end=end)
+    out.print(text if wide else wrapped(text), soft_wrap=True, markup=False, end=end)
 
 
 LISTED = 5

@@ -180,7 +180,7 @@ def _text(value: float | None, form: str) -> str:
 
 COMBINATION: Sequence[Column[Outcome]] = (
     Column("policy", lambda each: each.schedule.semantics.policy),
-    Column("estimates", lambda each: each.schedule.estimates),
+    Column("estimates", lambda each: each.schedule.estimates, wraps=True),
 )
 
 SCHEDULES: Sequence[Column[Outcome]] = (
@@ -246,7 +246,7 @@ PREDICTABILITY: Sequence[Column[Outcome]] = (
 
 NOISE: Sequence[Column[_Noise]] = (
     Column("policy", lambda row: row.outcome.schedule.semantics.policy),
-    Column("estimates", lambda row: row.outcome.schedule.estimates),
+    Column("estimates", lambda row: row.outcome.schedule.estimates, wraps=True),
     Column("measure", lambda row: row.measure.replace("_", " ")),
     Column("mean", lambda row: row.number(row.spread.mean), "of the repetitions, as the next two"),
     Column("least", lambda row: row.number(row.spread.least)),

@@ -78,7 +78,7 @@ def _share_of(field: str) -> Callable[[MethodSummary], str]:
 
 
 COLUMNS: Sequence[Column[MethodSummary]] = (
-    Column("method", lambda each: each.method),
+    Column("method", lambda each: each.method, wraps=True),
     Column("jobs", lambda each: f"{each.measures.jobs:,}", view="wide"),
     *seconds_columns(
         "mean error",
