@@ -162,7 +162,7 @@ class Prediction(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def in_agreement(prediction: Prediction) -> Prediction:
-    """Return the prediction as it is shown: in milliseconds, its numbers within its interval.
+    """Return the prediction as it is shown: rounded, its numbers within its interval.
 
     The estimate of least expected cost may lie beyond a central interval. What is recorded and
     scored is the interval as it was predicted.
@@ -173,6 +173,9 @@ def in_agreement(prediction: Prediction) -> Prediction:
         prediction.median,
     )
     planned = milliseconds(prediction.predicted_walltime, request)
+    if prediction.explanation is not None:
+        runs = (replace(run, weight=round(run.weight, 4)) for run in prediction.explanation)
+        prediction = replace(prediction, explanation=tuple(runs))
     if interval is None:
         return replace(prediction, predicted_walltime=planned)
     likely = None if median is None else milliseconds(median, request)

@@ -9,6 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from predictors.jobs import Submission
 from service.errors import ForbiddenError, MissingTokenError, MungeTooLongError
 from service.settings import Settings
 from service.store import Token, parse_token
@@ -62,6 +65,18 @@ class Caller:
         """
         if not any(map(self.can_see, names)):
             raise ForbiddenError("This token is good for what is its own user's.")
+
+    def own(self, submission: Submission) -> Submission:
+        """Return the submission as the caller's own, if the caller may ask about no other.
+
+        Raises:
+            ForbiddenError: it names another user.
+        """
+        if self.restricted_to is None:
+            return submission
+        if submission.user not in {None, self.restricted_to}:
+            raise ForbiddenError("You may ask about your own jobs only.")
+        return replace(submission, user=self.restricted_to)
 
 
 EVERYBODY = Caller(frozenset(Scope))

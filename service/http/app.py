@@ -115,7 +115,7 @@ def add_calls(app: FastAPI, calls: Calls, worker: Worker) -> None:
     ranking = Ranking(worker)
     users.add(calls, ranking, methods, limit=limit)
     showing = ShowingQueues(worker)
-    what_if = WhatIf(worker, showing)
+    what_if = WhatIf(worker)
     queues.add_forecasts(calls, PostingQueues(worker), limit=limit)
     queues.add_snapshots(calls, TakingQueues(worker), showing)
     queues.add_what_if(calls, what_if, limit=limit)

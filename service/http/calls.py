@@ -2,35 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from inspect import Parameter, signature
-from operator import itemgetter
-from typing import Annotated, Any, TypeVar, cast
+from inspect import signature
+from typing import Any, TypeVar, cast
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from starlette.types import ASGIApp
-from starlette.types import Scope as Connection
 
-from service.auth import Caller
-from service.errors import InvalidFieldError, ServiceError
-from service.http.json_calls import JSONCall, to_json
+from service.errors import ServiceError
+from service.http.json_calls import JSONCall, argument_of, encoded
 from service.http.openapi import BODY_ERRORS, refusals, security
 from terminal.scopes import Scope
-
-CALLER = "walltimed.caller"
-"""Key of the caller in the connection's scope; the gate sets it."""
-
-
-async def caller_of(request: Request) -> Caller:
-    """Return the caller; asynchronous, because FastAPI runs anything else in a thread."""
-    caller: Caller = request.scope[CALLER]
-    return caller
-
-
-CurrentCaller = Annotated[Caller, Depends(caller_of)]
-"""The type of an endpoint's argument that gets the caller."""
 
 ANY_TOKEN: tuple[Scope, ...] = ()
 """Scopes of a call for which every valid token is good."""
@@ -118,12 +101,7 @@ class Calls:
         declared = self.add(f"GET {path}", tags=[tag], scopes=scopes, responses=refusals(*errors))
 
         def get_call(endpoint: Endpoint) -> Endpoint:
-            @wraps(endpoint)
-            async def encoded(*arguments: Any, **named: Any) -> Response:
-                answer = await endpoint(*arguments, **named)
-                return Response(to_json(answer), media_type="application/json")
-
-            declared(encoded)
+            declared(encoded(endpoint))
             return endpoint
 
         return get_call
@@ -169,18 +147,3 @@ class Calls:
             status_code=status,
             past_fastapi=json_call,
         )
-
-
-def argument_of(parameter: Parameter) -> Callable[[Connection], Any]:
-    """Return a function that reads an endpoint's argument: the caller, or one in the path."""
-    if parameter.annotation is CurrentCaller:
-        return itemgetter(CALLER)
-    name, valid = parameter.name, TypeAdapter(parameter.annotation).validate_python
-
-    def in_path(connection: Connection) -> Any:
-        try:
-            return valid(connection["path_params"][name])
-        except ValidationError as error:
-            raise InvalidFieldError(f"The {name} in the path has no valid name.", name) from error
-
-    return in_path

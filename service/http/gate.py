@@ -22,9 +22,9 @@ from service.errors import (
     MissingTokenError,
     ServiceError,
 )
-from service.http.calls import CALLER, Call
+from service.http.calls import Call
 from service.http.error_answers import failure
-from service.http.json_calls import send_error
+from service.http.json_calls import CALLER, send_error
 from service.metrics import Metrics, RouteMetrics
 
 OWN_NAMES = frozenset({"localhost", "walltimed"})

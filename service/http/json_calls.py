@@ -7,13 +7,18 @@ time; and it would hand its models parsed objects, in which strict models take n
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from inspect import Parameter
+from operator import itemgetter
+from typing import Annotated, Any
 
 import msgspec
-from pydantic import ValidationError
+from fastapi import Depends, Request, Response
+from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
+from service.auth import Caller
 from service.contract.bodies import refusal
 from service.contract.decoding import LARGE, check_outline
 from service.errors import (
@@ -26,6 +31,20 @@ from service.errors import (
 NDJSON = frozenset({b"application/x-ndjson", b"application/ndjson", b"application/jsonl"})
 
 to_json = msgspec.json.Encoder().encode
+
+
+CALLER = "walltimed.caller"
+"""Key of the caller in the connection's scope; the gate sets it."""
+
+
+async def caller_of(request: Request) -> Caller:
+    """Return the caller; asynchronous, because FastAPI runs anything else in a thread."""
+    caller: Caller = request.scope[CALLER]
+    return caller
+
+
+CurrentCaller = Annotated[Caller, Depends(caller_of)]
+"""The type of an endpoint's argument that gets the caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +83,32 @@ class JSONCall:
             raise refusal(error) from error
         answer = await self.endpoint(*[read(scope) for read in self.arguments], content)
         await send_json(send, self.status, to_json(answer))
+
+
+def argument_of(parameter: Parameter) -> Callable[[Scope], Any]:
+    """Return a function that reads an endpoint's argument: the caller, or one in the path."""
+    if parameter.annotation is CurrentCaller:
+        return itemgetter(CALLER)
+    name, valid = parameter.name, TypeAdapter(parameter.annotation).validate_python
+
+    def in_path(connection: Scope) -> Any:
+        try:
+            return valid(connection["path_params"][name])
+        except ValidationError as error:
+            raise InvalidFieldError(f"The {name} in the path has no valid name.", name) from error
+
+    return in_path
+
+
+def encoded(endpoint: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Response]]:
+    """Wrap an endpoint behind FastAPI: its answer is encoded as those of the calls past it."""
+
+    @wraps(endpoint)
+    async def answered(*arguments: Any, **named: Any) -> Response:
+        answer = await endpoint(*arguments, **named)
+        return Response(to_json(answer), media_type="application/json")
+
+    return answered
 
 
 def content_type(scope: Scope) -> bytes:

@@ -164,6 +164,40 @@ class LiveQueue(Struct, kw_only=True):
     unplanned_waits: dict[str, list[float]] = field(default_factory=dict)
 
 
+class ForecastState(Struct, frozen=True, kw_only=True):
+    """The last forecast of a queue; without a queue there is none.
+
+    Attributes:
+        made_at: ``taken_at`` of the snapshot that was forecast last; None before the first.
+        age: seconds since then.
+        no_interval: reason why it has no intervals; None if it has.
+        is_old: whether a newer snapshot is overdue.
+    """
+
+    made_at: float | None = None
+    age: float | None = None
+    no_interval: NoInterval | None = None
+    is_old: bool = False
+
+
+def forecast_state(queue: LiveQueue | None, now: float, max_age: float) -> ForecastState:
+    """Return the state of the last forecast of a queue, if there is a queue.
+
+    Args:
+        queue: None if none was handed over.
+        max_age: seconds after which a newer snapshot is overdue.
+    """
+    if queue is None:
+        return ForecastState()
+    made_at = queue.forecast_at
+    return ForecastState(
+        made_at=made_at,
+        age=None if made_at is None else round(now - made_at, 3),
+        no_interval=queue.no_interval,
+        is_old=now - queue.snapshot.taken_at > max_age,
+    )
+
+
 _decode = msgspec.msgpack.Decoder(LiveQueue).decode
 
 

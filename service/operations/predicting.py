@@ -10,7 +10,7 @@ from predictors.base import Question
 from predictors.correction import next_estimate
 from predictors.correction_by_history import SHARE
 from predictors.distribution import MARGIN_SECONDS
-from predictors.jobs import PastRun, Prediction, Submission, in_agreement
+from predictors.jobs import Prediction, Submission, in_agreement
 from predictors.methods.least_cost import LeastCost
 from predictors.registry import AUTO, UNCERTAIN
 from service.auth import EVERYBODY, Caller
@@ -27,7 +27,7 @@ from service.contract.bodies import (
     check_length,
     method_of,
 )
-from service.errors import ForbiddenError, InvalidFieldError
+from service.errors import InvalidFieldError
 from service.worker.live_state import ClusterState
 from service.worker.prediction_recorder import AnsweredPrediction
 from service.worker.worker import Worker
@@ -148,7 +148,7 @@ class Predicting:
         now: float,
         caller: Caller = EVERYBODY,
     ) -> PredictionAnswer:
-        submission = own(self._hide(body.submission(now)), caller)
+        submission = caller.own(self._hide(body.submission(now)))
         if body.elapsed is not None:
             question = replace(question, elapsed=body.elapsed)
         state = self._follower.state_of(submission.cluster)
@@ -175,24 +175,11 @@ class Predicting:
             basis=shown.basis,
             interval=shown.interval,
             likely=shown.median,
-            explanation=explanation_of(shown),
+            explanation=shown.explanation,
             prediction_id=prediction_id,
             job_id=body.job_id,
             cluster=submission.cluster,
         )
-
-
-def own(submission: Submission, caller: Caller) -> Submission:
-    """Return the submission as the caller's own, if the caller may ask about no other.
-
-    Raises:
-        ForbiddenError: it names another user.
-    """
-    if caller.restricted_to is None:
-        return submission
-    if submission.user not in {None, caller.restricted_to}:
-        raise ForbiddenError("You may ask about your own jobs only.")
-    return replace(submission, user=caller.restricted_to)
 
 
 def later(submission: Submission, elapsed: float) -> Submission:
@@ -212,10 +199,3 @@ def running_on(prediction: Prediction, elapsed: float | None) -> Prediction:
     requested = prediction.requested_walltime
     seconds = next_estimate(prediction.predicted_walltime, requested, elapsed)
     return replace(prediction, predicted_walltime=seconds)
-
-
-def explanation_of(prediction: Prediction) -> list[PastRun] | None:
-    """Return the runs that a prediction rests on, weights rounded; None if it has none."""
-    if prediction.explanation is None:
-        return None
-    return [replace(run, weight=round(run.weight, 4)) for run in prediction.explanation]

@@ -6,7 +6,6 @@ from dataclasses import replace as replace_with
 from itertools import islice
 from math import inf
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from predictors.base import Question
@@ -28,32 +27,22 @@ from service.contract.queue_answers import (
 )
 from service.contract.queue_bodies import QueueQuery
 from service.errors import UnknownSnapshotError
-from service.live_queue.forecast_record import ForecastPoint, JobForecast, LiveQueue, bounds
-from service.live_queue.snapshot import JobState, LiveJob, NoInterval, QueueSnapshot, pool_places
+from service.live_queue.forecast_record import (
+    ForecastPoint,
+    ForecastState,
+    JobForecast,
+    LiveQueue,
+    bounds,
+    forecast_state,
+)
+from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_places
 from service.live_queue.wait_scores import ARRIVAL, SINCE, usual_wait
 from service.operations.ended_jobs import read_ended_job
-from service.operations.predicting import explanation_of, running_on
+from service.operations.predicting import running_on
 from service.pseudonyms import Pseudonyms
 from service.settings import Settings
 from service.store import WaitScore
 from service.worker.worker import Worker
-
-
-class ForecastState(Struct, frozen=True, kw_only=True):
-    """The last forecast of a queue; without a queue there is none.
-
-    Attributes:
-        made_at: ``taken_at`` of the snapshot that was forecast last; None before the first.
-        age: seconds since then.
-        no_interval: reason why it has no intervals; None if it has.
-        is_old: whether a newer snapshot is overdue.
-    """
-
-    made_at: float | None = None
-    age: float | None = None
-    no_interval: NoInterval | None = None
-    is_old: bool = False
-
 
 WAITING_FIRST = {JobState.WAITING: 0, JobState.RUNNING: 1, JobState.HELD: 2}
 
@@ -88,7 +77,7 @@ class ShowingQueue:
         """
         queue = self.live_queue(cluster)
         found = in_order(self._matching(queue, query, caller), queue, query.sort)
-        rules, state = queue.snapshot.rules, self.forecast_state(queue)
+        rules, state = queue.snapshot.rules, self._forecast_state(queue)
         return QueueAnswer(
             cluster=cluster,
             taken_at=queue.snapshot.taken_at,
@@ -122,17 +111,8 @@ class ShowingQueue:
             raise UnknownSnapshotError
         return queue
 
-    def forecast_state(self, queue: LiveQueue | None) -> ForecastState:
-        """Return the state of the last forecast of a queue, if there is a queue."""
-        if queue is None:
-            return ForecastState()
-        now, made_at = self._clock(), queue.forecast_at
-        return ForecastState(
-            made_at=made_at,
-            age=None if made_at is None else round(now - made_at, 3),
-            no_interval=queue.no_interval,
-            is_old=now - queue.snapshot.taken_at > self._settings.snapshot_max_age_seconds,
-        )
+    def _forecast_state(self, queue: LiveQueue) -> ForecastState:
+        return forecast_state(queue, self._clock(), self._settings.snapshot_max_age_seconds)
 
     def _totals_of(self, snapshot: QueueSnapshot) -> TotalsAnswer:
         """Return the totals, counted once: a queue has many jobs, and its head many readers."""
@@ -177,7 +157,7 @@ class ShowingQueues(ShowingQueue):
         return ClustersAnswer(clusters=[self._head(queue) for queue in self._keeper.all])
 
     def _head(self, queue: LiveQueue) -> QueueHeadAnswer:
-        state = self.forecast_state(queue)
+        state = self._forecast_state(queue)
         return QueueHeadAnswer(
             cluster=queue.snapshot.cluster,
             taken_at=queue.snapshot.taken_at,
@@ -209,7 +189,7 @@ class ShowingQueues(ShowingQueue):
 
     def _live_job(self, queue: LiveQueue, job: LiveJob) -> LiveJobDetailAnswer:
         """Return a job of the queue, its forecasts, and the runs that its prediction rests on."""
-        forecast, state = queue.forecasts.get(job.job_id), self.forecast_state(queue)
+        forecast, state = queue.forecasts.get(job.job_id), self._forecast_state(queue)
         elapsed = None if job.start_time is None else max(0.0, self._clock() - job.start_time)
         prediction = self._prediction(job, forecast, elapsed)
         return LiveJobDetailAnswer(
@@ -227,7 +207,7 @@ class ShowingQueues(ShowingQueue):
             likely=prediction.median,
             interval=prediction.interval,
             basis=prediction.basis,
-            explanation=explanation_of(prediction),
+            explanation=prediction.explanation,
         )
 
     def _prediction(

@@ -16,7 +16,13 @@ from service.auth import Caller
 from service.contract.bodies import method_of
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import WhatIfRequest
-from service.live_queue.forecast_record import ForecastPoint, LiveQueue, bounds, waiting_point
+from service.live_queue.forecast_record import (
+    ForecastPoint,
+    LiveQueue,
+    bounds,
+    forecast_state,
+    waiting_point,
+)
 from service.live_queue.playing import (
     AWAITED,
     FreeProcessors,
@@ -35,8 +41,6 @@ from service.live_queue.snapshot import (
     pool_places,
 )
 from service.live_queue.wait_scores import usual_wait
-from service.operations.predicting import explanation_of, own
-from service.operations.queue_showing import ShowingQueues
 from service.operations.request_reports import suggested_request
 from service.worker.live_state import ClusterState
 from service.worker.queue_keeper import VersionedQueue
@@ -52,10 +56,9 @@ Obstacle = Literal["no-snapshot", "too-large", "no-forecast", "not-planned"]
 class WhatIf:
     """Predicts a job that is not submitted, and plays the queue with the job at its end."""
 
-    def __init__(self, worker: Worker, showing: ShowingQueues) -> None:
+    def __init__(self, worker: Worker) -> None:
         self._settings = worker.settings
         self._keeper = worker.queues
-        self._showing = showing
         self._follower = worker.follower
         self._hide = worker.pseudonyms.submission
         self._process = worker.forecasts.awaited
@@ -73,7 +76,7 @@ class WhatIf:
         """
         now = self._clock()
         method = method_of(body.method, self._settings.method)
-        submission = own(self._hide(body.submission.submitted(cluster, now)), caller)
+        submission = caller.own(self._hide(body.submission.submitted(cluster, now)))
         state = self._follower.state_of(cluster)
         question = Question(coverage=self._settings.coverage, explain=body.explain)
 
@@ -91,7 +94,7 @@ class WhatIf:
         predictions = [prediction, *map(predicted, others)]
         answers, reason = await self._variants(cluster, like, requests, predictions)
         queue = self._keeper.of(cluster)
-        forecast = self._showing.forecast_state(queue)
+        forecast = forecast_state(queue, self._clock(), self._settings.snapshot_max_age_seconds)
         return WhatIfAnswer(
             cluster=cluster,
             now=now,
@@ -102,7 +105,7 @@ class WhatIf:
             is_old=forecast.is_old,
             method=prediction.method,
             basis=prediction.basis,
-            explanation=explanation_of(prediction),
+            explanation=prediction.explanation,
             share=body.share,
             suggested_walltime=suggestion,
             usual_wait=usual_wait(queue.unplanned_waits, submission.queue, waited=0.0)

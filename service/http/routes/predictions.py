@@ -3,7 +3,8 @@
 from service.contract.answers import ExtensionAnswer, PredictionAnswer, PredictionsAnswer
 from service.contract.bodies import ExtensionRequest, PredictionBatch, PredictionRequest
 from service.contract.decoding import msgspec_first
-from service.http.calls import Calls, CurrentCaller
+from service.http.calls import Calls
+from service.http.json_calls import CurrentCaller
 from service.operations.predicting import Predicting
 from terminal.scopes import Scope
 

@@ -27,7 +27,8 @@ from service.errors import (
     UnknownJobError,
     UnknownSnapshotError,
 )
-from service.http.calls import Calls, CurrentCaller
+from service.http.calls import Calls
+from service.http.json_calls import CurrentCaller
 from service.http.openapi import STORE_ERRORS
 from service.operations.queue_posting import PostingQueues
 from service.operations.queue_showing import ShowingQueues

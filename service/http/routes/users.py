@@ -16,7 +16,8 @@ from service.contract.reports import (
     UsersReportAnswer,
 )
 from service.errors import InvalidFieldError, UnknownJobError, UnknownUserError
-from service.http.calls import Calls, CurrentCaller
+from service.http.calls import Calls
+from service.http.json_calls import CurrentCaller
 from service.http.openapi import STORE_ERRORS
 from service.operations.ended_jobs import read_ended_job
 from service.operations.method_scores import ShowingMethods
