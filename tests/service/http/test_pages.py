@@ -271,6 +271,22 @@ def test_a_round_says_what_it_did_about_each_subject_and_by_how_much(serve, sqli
     assert "price of an underestimate|kept|-|1|-" in told
 
 
+def test_a_round_has_one_name_on_its_page_however_many_follow(serve, sqlite_url):
+    service = serve(sqlite_url)
+    service.complete(*(run_of(place, end_time=1e9 + place) for place in range(250)))
+    rounds = service.worker.store.tunings
+    plan = TuningPlan(history=50, training=100, test=100)
+    change = RoundChange(subject="price", action="kept", before=1.0, after=None)
+    names = []
+    for number in range(3):
+        taken = rounds.begin("default", plan, "history", 10.0 * number)
+        rounds.finish(taken, RoundOutcome(knn=None, changes=[change]), [], 10.0 * number + 5)
+        names.append(taken.tuning_id[:8])
+        page = service.get("/tuning").text
+        assert re.findall(r"<h2>Round (\w+) ", page) == names[::-1]
+        assert re.findall(r'aria-label="Changes of round (\w+) ', page) == names[::-1]
+
+
 def test_viewers_who_would_see_the_same_queue_cost_one_rendering(serve, sqlite_url, monkeypatch):
     shown = []
     window_of = queue_page.window_of
