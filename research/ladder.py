@@ -12,8 +12,10 @@ log are kept in DIRECTORY, and not computed again.
 
 import argparse
 import json
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -28,6 +30,7 @@ from simulator.backtest.winners import GroupChanges, changes_of
 from simulator.reports.tables import text_table
 from simulator.scheduling import semantics as rules_of_twins
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
+from simulator.scheduling.parallel import in_parallel
 from simulator.scheduling.semantics import PBS, SLURM, Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.slurm_rules import MULTIFACTOR, SlurmCluster, SlurmPartition, SlurmRules
@@ -312,14 +315,33 @@ Kept = Mapping[str, Mapping[str, Mapping[str, Outcome]]]
 """Outcomes by log, site and rung."""
 
 
-def kept_or_played(name: str, path: Path, given: argparse.Namespace) -> dict[str, Outcome]:
-    """Return the outcomes of a site on a log by rung, from a file if it was played before."""
-    file = given.output / f"{log_name(path)}, {name}{', bounds' * given.bounds}.json"
+class Part(NamedTuple):
+    """A site on a log: what one process plays at a time."""
+
+    path: Path
+    site: str
+
+
+def play(given: argparse.Namespace, part: Part) -> None:
+    """Play the rungs of a site on a log, unless their outcomes are kept."""
+    file = file_of(given, part)
     if not file.exists():
-        log = read_log(path, given.jobs, last=given.last)
-        found = dict(outcomes_of(name, log, rungs_of(name, given), given.shake))
+        log = read_log(part.path, given.jobs, last=given.last)
+        rungs = rungs_of(part.site, given)
+        found = dict(outcomes_of(part.site, log, rungs, given.shake))
         file.write_text(json.dumps(found, indent=1))
-    return {rung: Outcome(*values) for rung, values in json.loads(file.read_text()).items()}
+
+
+def kept(given: argparse.Namespace, part: Part) -> dict[str, Outcome]:
+    """Return the kept outcomes of a site on a log by rung."""
+    found = json.loads(file_of(given, part).read_text())
+    return {rung: Outcome(*values) for rung, values in found.items()}
+
+
+def file_of(given: argparse.Namespace, part: Part) -> Path:
+    """Return the file of the outcomes of a site on a log."""
+    bounds = ", bounds" if given.bounds else ""
+    return Path(given.output, f"{log_name(part.path)}, {part.site}{bounds}.json")
 
 
 def rungs_of(name: str, given: argparse.Namespace) -> Sequence[Rung]:
@@ -373,15 +395,22 @@ def main() -> None:
     parser.add_argument("--last", action="store_true", help="last jobs of each log instead")
     parser.add_argument("--bounds", action="store_true", help="the order by other bounds instead")
     parser.add_argument("--shake", type=int, default=1, help="repetitions, shaken")
+    parser.add_argument("--processes", type=int, help="default: one per core")
+    parser.add_argument("--distributed", metavar="dask:ADDRESS", help="workers of a Dask scheduler")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIRECTORY")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
     sites = given.site or SITES
-    kept = {
-        log_name(path): {name: kept_or_played(name, path, given) for name in sites}
+    parts = [Part(path, site) for path in given.logs for site in sites]
+    plays = in_parallel(
+        partial(play, given), parts, processes=given.processes, distributed=given.distributed
+    )
+    deque(plays, maxlen=0)
+    outcomes = {
+        log_name(path): {site: kept(given, Part(path, site)) for site in sites}
         for path in given.logs
     }
-    print("\n".join(tables(kept, given.choice)))
+    print("\n".join(tables(outcomes, given.choice)))
 
 
 if __name__ == "__main__":
