@@ -218,9 +218,9 @@ class Settings(BaseSettings):
 
     tuning_plan: dict[str, Any] = Field(
         default_factory=dict,
-        description="Plan of a round of tuning: history, training, test, penalty, fitness, search, "
-        "generations, population, seed, distance, weights, subjects, learned, "
-        "underestimation_rate, errors; for example {'penalty': 2}.",
+        description="Plan of a round of tuning: history, training, test, penalty, "
+        "generations, population, seed, subjects, learned, underestimation_rate, errors; "
+        "for example {'penalty': 2}.",
     )
     forecast_jobs: int = Field(
         5_000, ge=1, description="Most running and waiting jobs of one forecast."

@@ -7,6 +7,7 @@ from workloads import synthetic
 from papers.simulations import Simulation
 from papers.study import Inputs, StudyError
 from papers.xu import xu_schedules
+from papers.xu.exhaustive import exhaustive
 from papers.xu.retuning import (
     WINDOW,
     Retuning,
@@ -20,7 +21,6 @@ from papers.xu.xu_schedules import LogSimulation
 from papers.xu.xu_study import properties_of
 from predictors.methods.knn import Knn
 from predictors.tuning.batch import batch_of
-from predictors.tuning.knn_tunable import SEARCHES
 from predictors.tuning.plan import TuningPlan
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.completions import usable_runs
@@ -44,17 +44,19 @@ def by_hand_as_published(runs, plan):
             first = plan.history + plan.training
             if told >= first and (told - first) % plan.test == 0:
                 batch = batch_of(ended[:told], ended[told - plan.training : told])
-                knn = knn.retuned(SEARCHES[plan.search](batch, plan).parameters)
+                knn = knn.retuned(exhaustive(batch, plan).parameters)
         predicted[run.submission.job_id] = knn.predict(run.submission).predicted_walltime
     return np.array([predicted[run.submission.job_id] for run in runs])
 
 
 def test_as_published_every_round_is_used_until_the_next(log):
     runs = log(1500)
-    plan = TuningPlan(history=300, training=300, test=250, search="exhaustive")
+    plan = TuningPlan(history=300, training=300, test=250)
     retuning = Retuning(runs)
     assert len(retuning.rounds(plan)) == 4
-    assert retuning.as_published(plan) == pytest.approx(by_hand_as_published(runs, plan), rel=1e-9)
+    assert retuning.as_published(plan, exhaustive) == pytest.approx(
+        by_hand_as_published(runs, plan), rel=1e-9
+    )
 
 
 def test_the_published_comparison_counts_windows_and_shares():
@@ -112,7 +114,7 @@ def test_predictions_in_the_log_take_work_away_and_predictions_beside_requests_d
 
 def test_tuned_predictions_begin_with_the_first_round(log):
     runs = log(1200)
-    plan = TuningPlan(history=300, training=300, test=250, search="exhaustive")
+    plan = TuningPlan(history=300, training=300, test=250)
     predicted = tuned_predictions(runs, plan)
     scored = Retuning(runs).scored(plan)
     requested = np.array([run.submission.requested_walltime for run in runs])

@@ -4,7 +4,7 @@ The procedure is section 2.3's: rolling batches, the genetic search on t1 jobs, 
 the parameters in force, each set used until t2 more jobs have ended.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,15 +15,18 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from papers.study import Inputs, LogPart, StudyError
+from papers.xu.exhaustive import exhaustive
 from predictors.jobs import Completion
 from predictors.measures import Seconds, mean_absolute_error, underestimation_rate
 from predictors.methods.knn import KnnParameters
 from predictors.methods.last_two import LastTwo
-from predictors.tuning.batch import batch_of
-from predictors.tuning.knn_tunable import SEARCHES
+from predictors.tuning.batch import Batch, batch_of
+from predictors.tuning.genetic import SearchResult, genetic
 from predictors.tuning.plan import TuningPlan
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.traces.completions import usable_runs
+
+Search = Callable[[Batch, TuningPlan], SearchResult]
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -42,22 +45,21 @@ class Retuning:
 
     Args:
         runs: the log, in any order.
-        unsearched: how features are scaled and compared; by default as untuned knn does.
     """
 
-    def __init__(self, runs: Sequence[Completion], unsearched: KnnParameters | None = None) -> None:
+    def __init__(self, runs: Sequence[Completion]) -> None:
         ends = np.array([run.end_time for run in runs])
         self._order = np.argsort(ends, kind="stable")
         ordered = [runs[job] for job in self._order]
         self._ends = ends[self._order]
         self._submits = np.array([run.submission.submit_time for run in ordered])
-        self._batch = batch_of(ordered, ordered, unsearched=unsearched)
+        self._batch = batch_of(ordered, ordered)
 
     def fixed(self, parameters: KnnParameters) -> Seconds:
         """Predictions by parameters that stay, in the order of the log."""
         return self._in_log_order(self._batch.predictions(parameters))
 
-    def as_published(self, plan: TuningPlan) -> Seconds:
+    def as_published(self, plan: TuningPlan, search: Search = genetic) -> Seconds:
         """Predictions as Xu et al. 2019 make them (section 2.3): every round is used.
 
         After h + t1 jobs have ended and then after every t2, the parameters are searched on the
@@ -66,6 +68,7 @@ class Retuning:
 
         Args:
             plan: of every round.
+            search: finds parameters on the training jobs.
 
         Returns:
             Seconds, in the order of the log.
@@ -74,7 +77,7 @@ class Retuning:
         rounds = self.rounds(plan)
         for ended in rounds:
             training = self._batch.select(slice(ended - plan.training, ended))
-            parameters = SEARCHES[plan.search](training, plan).parameters
+            parameters = search(training, plan).parameters
             later = self._submitted_from(ended)
             if ended + plan.test in rounds:
                 later &= ~self._submitted_from(ended + plan.test)
@@ -210,7 +213,7 @@ def tuned_predictions(runs: Sequence[Completion], plan: TuningPlan = PUBLISHED) 
 
     Jobs before the first round have their requests: the paper predicts none of them.
     """
-    retuning = Retuning(runs, plan.unsearched(KnnParameters()))
+    retuning = Retuning(runs)
     requests = np.array([run.submission.requested_walltime for run in runs])
     if not retuning.rounds(plan):
         return requests
@@ -225,15 +228,14 @@ def compare_as_published(log: str, runs: Sequence[Completion], plan: TuningPlan)
         runs: the log, longer than one batch.
         plan: of every round.
     """
-    retuning = Retuning(runs, plan.unsearched(KnnParameters()))
+    retuning = Retuning(runs)
     chosen = retuning.scored(plan)
     actual = np.array([run.runtime for run in runs])[chosen]
-    other = "exhaustive" if plan.search == "genetic" else "genetic"
     played = replay(runs, InProcess({"last-two": LastTwo()}))
     predicted = {
-        f"{TUNED} ({plan.search})": retuning.as_published(plan),
-        f"{TUNED} ({other})": retuning.as_published(replace(plan, search=other)),
-        "knn, untuned": retuning.fixed(plan.unsearched(KnnParameters())),
+        f"{TUNED} (genetic)": retuning.as_published(plan),
+        f"{TUNED} (exhaustive)": retuning.as_published(plan, exhaustive),
+        "knn, untuned": retuning.fixed(KnnParameters()),
         "last-two": played.answers["last-two"].predicted,
         "requested": played.requested,
     }

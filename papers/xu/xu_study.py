@@ -215,10 +215,7 @@ STUDY = Study(
         "training": _plan_option(int, "t1, jobs that parameters are tried on (1500)."),
         "test": _plan_option(int, "t2, jobs between rounds (1000)."),
         "penalty": _plan_option(float, "Price of underestimating (1)."),
-        "fitness": _plan_option(str, "product or sum of error and underestimates."),
-        "search": _plan_option(str, "genetic (default) or exhaustive."),
         "generations": _plan_option(int, "Of the genetic search, at most (100)."),
         "population": _plan_option(int, "Of the genetic search (50)."),
-        "distance": _plan_option(str, "euclidean (default) or manhattan."),
     },
 )

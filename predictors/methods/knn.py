@@ -1,7 +1,7 @@
 """Mean runtime of the most similar of the most recent jobs."""
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -10,35 +10,13 @@ from predictors.base import COLD_START, Memory, capped, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
 from predictors.memory.job_table import LATE_JOBS, TEMPLATE_ATTRIBUTES, JobTable, features_of
 from predictors.methods import knn_search
-from predictors.parameters import choice, number, whole_number
+from predictors.parameters import choice, number, unknown, whole_number
 
 LONGEST_HISTORY = 5_000
 """Fewest runs that are stored, so that tuning can change N without reading the history again."""
 
-EQUAL = (1.0, 1.0, 1.0)
-"""Weights of the features."""
-
-EUCLIDEAN = (False, EQUAL)
-"""The usual metric."""
-
-DISTANCES = ("euclidean", "manhattan")
-"""Distances of scaled features."""
-
-
-def check_weights(weights: Sequence[float]) -> None:
-    """Check the weights of features.
-
-    Raises:
-        ValueError: they are not three numbers from 0 to 1000; the message names the feature.
-    """
-    if len(weights) != len(FEATURE_NAMES):
-        raise ValueError(f"weights must be {len(FEATURE_NAMES)} numbers, not {len(weights)}.")
-    for name, weight in zip(FEATURE_NAMES, weights, strict=True):
-        number(f"weights ({name})", weight, 0, 1_000)
-
-
-FEATURE_NAMES = ("processors", "request", "memory")
-"""Features by which jobs are compared."""
+GONE = ("distance", "weights")
+"""Parameters of earlier releases, which are refused by name."""
 
 
 class KnnParameters(Struct, frozen=True, kw_only=True):
@@ -52,8 +30,6 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
         alpha: weight of their standard deviation.
         beta: weight of the request.
         scaling: number of most recent completions over which features are scaled to [0, 1].
-        distance: ``euclidean`` or ``manhattan``, of the scaled features.
-        weights: of processors, request and memory in it.
 
     The defaults are for a cluster whose history is too short to tune on. On SDSC-SP2, CTC-SP2,
     HPC2N, Intrepid and Curie alike, beta = 0.02 instead of 0 lowers the share of underestimated
@@ -67,8 +43,6 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
     alpha: float = 0.0
     beta: float = 0.02
     scaling: int = LONGEST_HISTORY
-    distance: Literal["euclidean", "manhattan"] = "euclidean"
-    weights: tuple[float, float, float] = EQUAL
 
     def __post_init__(self) -> None:
         """Check the values; the message of the ValueError names the parameter."""
@@ -81,23 +55,31 @@ class KnnParameters(Struct, frozen=True, kw_only=True):
         whole_number("scaling", self.scaling, 1, 1_000_000)
         number("alpha", self.alpha, -100, 100)
         number("beta", self.beta, -100, 100)
-        choice("distance", self.distance, DISTANCES)
-        check_weights(self.weights)
 
     @property
     def columns(self) -> tuple[int, ...]:
         """The template as columns of JobTable."""
         return tuple(map(TEMPLATE_ATTRIBUTES.index, self.template))
 
-    @property
-    def metric(self) -> knn_search.Metric:
-        """Whether the distance is Manhattan, and the weights of the features."""
-        one, two, three = map(float, self.weights)
-        return self.distance == "manhattan", (one, two, three)
-
     def estimate(self, mean: float, deviation: float, request: float) -> float:
         """Return the estimate in seconds before it is capped (Xu et al. 2019, section 2.2)."""
         return mean + self.alpha * deviation + self.beta * request
+
+
+def check_names(parameters: Mapping[str, Any]) -> None:
+    """Check the names of knn's parameters.
+
+    Raises:
+        ValueError: one is unknown, or was a parameter of an earlier release; the message names it.
+    """
+    for name in parameters:
+        if name in GONE:
+            raise ValueError(
+                f"{name} is no parameter of knn any more: its distance is Euclidean with equal "
+                "weights. Leave it out."
+            )
+        if name not in KnnParameters.__struct_fields__:
+            raise ValueError(unknown("parameter of knn", name, KnnParameters.__struct_fields__))
 
 
 class Knn:
@@ -112,10 +94,9 @@ class Knn:
     Equations 1 to 6 of the paper are unreadable in our copy. In this reconstruction a feature is
     scaled linearly by its smallest and largest value among the ``scaling`` most recent
     completions (by default 5000 whatever N is, so that the order of neighbours does not depend on
-    N); the distance is Euclidean with equal weights unless ``distance`` and ``weights`` say
-    otherwise; a feature differs by at most 1, and by 1 where either job lacks it. Among equally
-    near jobs the one that ended last comes first, then the one observed last: repeated jobs are at
-    distance 0, so this rule decides many answers.
+    N); the distance is Euclidean with equal weights; a feature differs by at most 1, and by 1
+    where either job lacks it. Among equally near jobs the one that ended last comes first, then
+    the one observed last: repeated jobs are at distance 0, so this rule decides many answers.
 
     The search sees only stored runs. So it finds fewer than N for a submission that is
     more than 2000 completions in the past. An average of runtimes underestimates about half
@@ -132,17 +113,16 @@ class Knn:
     name = "knn"
 
     def __init__(self, **parameters: Any) -> None:
-        lists = {"template": ("user",), "weights": EQUAL}
-        given = parameters | {name: tuple(parameters.get(name, lists[name])) for name in lists}
-        self._take(KnnParameters(**given))
+        check_names(parameters)
+        template = tuple(parameters.get("template", ("user",)))
+        self._take(KnnParameters(**parameters | {"template": template}))
         needed = max(self.given.history, self.given.scaling, LONGEST_HISTORY)
         self._recent = JobTable(needed + 2 * LATE_JOBS)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Template, N, K, alpha, beta, the scale and the distance, by name."""
-        lists = {"template": list(self.given.template), "weights": list(self.given.weights)}
-        return {**msgspec.structs.asdict(self.given), **lists}
+        """Template, N, K, alpha, beta and the scale, by name."""
+        return msgspec.structs.asdict(self.given) | {"template": list(self.given.template)}
 
     @property
     def memory(self) -> Memory:
@@ -151,9 +131,7 @@ class Knn:
 
     def predict(self, submission: Submission) -> Prediction:
         """Predict the neighbours' mean runtime, without neighbours the request."""
-        count, mean, deviation = nearest(
-            self._recent, submission, self._columns, self._sizes, self._metric
-        )
+        count, mean, deviation = nearest(self._recent, submission, self._columns, self._sizes)
         if not count:
             return request_of(submission, method=self.name, basis=COLD_START)
         return capped(
@@ -186,7 +164,6 @@ class Knn:
     def _take(self, parameters: KnnParameters) -> None:
         self.given = parameters
         self._columns = parameters.columns
-        self._metric = parameters.metric
         self._sizes = (parameters.history, parameters.neighbours, parameters.scaling)
 
 
@@ -195,7 +172,6 @@ def nearest(
     submission: Submission,
     template: tuple[int, ...],
     sizes: tuple[int, int, int],
-    metric: knn_search.Metric = EUCLIDEAN,
 ) -> tuple[int, float, float]:
     """Return the number of neighbours of a job, and mean and deviation of their runtimes.
 
@@ -204,10 +180,9 @@ def nearest(
         submission: the job; only runs that had ended at its submission count.
         template: columns of the attributes that neighbours share with the job.
         sizes: N, K, and the number of jobs over which the features are scaled.
-        metric: how features are compared.
     """
     ids = recent.matching(submission, template)
     if ids is None:
         return 0, 0.0, 0.0
-    compared = (features_of(submission), metric)
-    return knn_search.nearest(recent.columns, recent.window(submission), sizes, ids, compared)
+    features = features_of(submission)
+    return knn_search.nearest(recent.columns, recent.window(submission), sizes, ids, features)

@@ -1,6 +1,6 @@
 """Machine code that finds the nearest of the most recent runs."""
 
-# ruff: noqa: PLR1730 - min and max answer NaN for NaN; comparisons leave it out
+# ruff: noqa: PLR1730, FURB136 - min and max answer NaN for NaN; comparisons leave it out
 
 import numpy as np
 
@@ -21,11 +21,8 @@ from predictors.memory.columns import (
     rows_until,
 )
 
-Metric = tuple[bool, Features]
-"""Whether the distance is Manhattan rather than Euclidean, and the weight of each feature."""
-
-KnnQuery = tuple[tuple[int, int, int, int], Features, Features, Metric]
-"""A job: ids that must match, features, one over their ranges, and the metric."""
+KnnQuery = tuple[tuple[int, int, int, int], Features, Features]
+"""A job: ids that must match, features, and one over their ranges."""
 
 Nearest = tuple[Floats, Floats]
 """Distances and rows of the nearest runs so far, in order."""
@@ -72,25 +69,16 @@ def matches(attributes: Ids, row: int, ids: tuple[int, int, int, int]) -> bool:
 
 
 @compiled
-def distance(
-    numbers: Floats,
-    row: int,
-    features: Features,
-    inverse: Features,
-    metric: Metric,
-) -> float:
-    """Return the distance of a job from a row; a feature adds its weight at most, and if unknown.
+def distance(numbers: Floats, row: int, features: Features, inverse: Features) -> float:
+    """Return the squared Euclidean distance of a job from a row, in scaled features.
 
-    It is the sum of the scaled differences (Manhattan) or of their squares, which gives the order
-    of the Euclidean distance without its root.
+    A feature adds at most 1, and 1 if it is unknown.
     """
-    manhattan, weights = metric
     total = 0.0
     for feature in range(FEATURES):
         apart = abs(numbers[feature, row] - features[feature]) * inverse[feature]
-        if not manhattan:
-            apart *= apart
-        total += weights[feature] * apart if apart <= 1.0 else weights[feature]
+        apart *= apart
+        total += apart if apart <= 1.0 else 1.0
     return total
 
 
@@ -98,13 +86,13 @@ def distance(
 def admit_all(columns: Columns, rows: tuple[int, int], job: KnnQuery, best: Nearest) -> int:
     """Find the nearest of the rows that match, and return their number."""
     first, stop = rows
-    ids, features, inverse, metric = job
+    ids, features, inverse = job
     distances, nearest_rows = best
     numbers, attributes, _ = columns
     found = 0
     for row in range(stop - 1, first - 1, -1):
         if matches(attributes, row, ids):
-            candidate = (distance(numbers, row, features, inverse, metric), float(row))
+            candidate = (distance(numbers, row, features, inverse), float(row))
             found = admit(distances, nearest_rows, found, candidate)
     return found
 
@@ -115,14 +103,14 @@ def admit_linked(
 ) -> int:
     """Like ``admit_all``, among the linked rows of one user, whose last is ``newest``."""
     first, stop = rows
-    ids, features, inverse, metric = job
+    ids, features, inverse = job
     distances, nearest_rows = best
     numbers, attributes, _ = columns
     found = 0
     row = newest
     while row >= first:
         if row < stop and matches(attributes, row, ids):
-            candidate = (distance(numbers, row, features, inverse, metric), float(row))
+            candidate = (distance(numbers, row, features, inverse), float(row))
             found = admit(distances, nearest_rows, found, candidate)
         row = attributes[PREVIOUS, row]
     return found
@@ -147,7 +135,7 @@ def nearest(
     window: RowWindow,
     sizes: Sizes,
     ids: tuple[int, int, int, int],
-    compared: tuple[Features, Metric],
+    features: Features,
 ) -> tuple[int, float, float]:
     """Return the number of neighbours of a job, and mean and deviation of their runtimes.
 
@@ -156,16 +144,15 @@ def nearest(
         window: the rows that may count.
         sizes: N, K, and the number of runs over which the features are scaled.
         ids: attributes that must match; ANY where the template leaves one out.
-        compared: features of the job, NaN where unknown, and how they are compared.
+        features: of the job, NaN where unknown.
     """
     history, most, scaling = sizes
-    features, metric = compared
     numbers, first = columns[0], window.first
     stop = rows_until(numbers[END], first, window.stop, window.time)
     inverse = inverse_ranges(numbers, columns[2], max(first, stop - scaling), stop)
     distances, rows = np.empty(most), np.empty(most)
     searched = (max(first, stop - history), stop)
-    job = (ids, features, inverse, metric)
+    job = (ids, features, inverse)
     if ids[0] == ANY:
         count = admit_all(columns, searched, job, (distances, rows))
     else:

@@ -9,10 +9,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from predictors.base import SHORTEST_ESTIMATE
-from predictors.compiled import compiled
 from predictors.jobs import Completion
 from predictors.measures import mean_absolute_error, underestimation_rate
-from predictors.memory.columns import RUNTIME, UNKNOWN, Floats, Ids, within
+from predictors.memory.columns import RUNTIME, UNKNOWN, Floats, Ids
 from predictors.memory.job_table import TEMPLATE_ATTRIBUTES, JobTable, features_of
 from predictors.methods.knn import LONGEST_HISTORY, KnnParameters
 from predictors.tuning.neighbour_lists import Lists, build_lists, statistics
@@ -33,66 +32,20 @@ class Errors(Struct, frozen=True, kw_only=True, rename={"underestimation_rate": 
     mean_absolute_error: float
     underestimation_rate: float
 
-    def cost(self, penalty: float, fitness: str = "product") -> float:
+    def cost(self, penalty: float) -> float:
         """Return the cost in seconds, by ``cost_of``."""
-        return float(cost_of(self.mean_absolute_error, self.underestimation_rate, penalty, fitness))
+        return float(cost_of(self.mean_absolute_error, self.underestimation_rate, penalty))
 
 
-FITNESSES = ("product", "sum")
-"""Names of the cost functions."""
-
-HOUR = 3600.0
-
-
-def cost_of(error: Amount, rate: Amount, penalty: float, fitness: str) -> Amount:
+def cost_of(error: Amount, rate: Amount, penalty: float) -> Amount:
     """Return the cost of errors in seconds and underestimation rates, in seconds.
 
     Equations 7 and 8 of the paper, its fitness, did not survive in our copy; it names the two
-    ingredients and says that both are to be small. ``product`` is MAE * (1 + penalty * rate): the
+    ingredients and says that both are to be small. Here it is MAE * (1 + penalty * rate): the
     penalty says how much error one is willing to add in order to underestimate fewer jobs; with 0
-    the error alone counts; with 4, halving a share of 50% is worth a third more error. ``sum`` is
-    MAE + penalty * rate * 3600 s: what it costs does not grow with the error.
+    the error alone counts; with 4, halving a share of 50% is worth a third more error.
     """
-    if fitness == "sum":
-        return error + penalty * HOUR * rate
     return error * (1.0 + penalty * rate)
-
-
-@compiled
-def error_surface(
-    neighbours: tuple[Floats, Floats],
-    jobs: tuple[Floats, Floats],
-    alphas: Floats,
-    betas: Floats,
-) -> tuple[Floats, Floats]:
-    """Return mean absolute error and underestimation rate for every pair of alpha and beta.
-
-    Computes the measures of ``predictors.measures`` in one compiled loop.
-
-    Args:
-        neighbours: mean and deviation of the neighbours' runtimes for each job.
-        jobs: request and runtime of each job.
-        alphas: weights of the deviation.
-        betas: weights of the request.
-    """
-    means, deviations = neighbours
-    requests, runtimes = jobs
-    count = len(means)
-    errors = np.empty((len(alphas), len(betas)))
-    shares = np.empty((len(alphas), len(betas)))
-    for i in range(len(alphas)):
-        for j in range(len(betas)):
-            error = 0.0
-            underestimated = 0
-            for job in range(count):
-                seconds = means[job] + alphas[i] * deviations[job] + betas[j] * requests[job]
-                seconds = within(seconds, requests[job])
-                error += abs(seconds - runtimes[job])
-                if seconds < runtimes[job]:
-                    underestimated += 1
-            errors[i, j] = error / count
-            shares[i, j] = underestimated / count
-    return errors, shares
 
 
 MOST_NEIGHBOURS = 50
@@ -115,7 +68,7 @@ class Batch:
         usable_attributes: attributes that any trial job has; a template with another one matches
             nothing.
         longest_history: largest N.
-        unsearched: the parameters that a search leaves as they are: scale, distance, weights.
+        unsearched: the parameters whose scale a search leaves as it is.
         past_runtimes: of all completions, in order of their end.
         lists: the neighbours of the trial jobs.
     """
@@ -185,7 +138,7 @@ def batch_of(
         trials: the jobs whose runtimes are to be predicted; at least one.
         longest_history: largest N.
         most_neighbours: largest K.
-        unsearched: scale and distance of the features; by default those of untuned knn.
+        unsearched: has the scale of the features; by default that of untuned knn.
     """
     unsearched = unsearched or KnnParameters()
     past = JobTable(len(completions))
@@ -207,9 +160,7 @@ def batch_of(
         longest_history=longest_history,
         unsearched=unsearched,
         past_runtimes=past.columns[0][RUNTIME],
-        lists=build_lists(
-            past.columns, len(past), sizes, (times, features, ids), (bits, unsearched.metric)
-        ),
+        lists=build_lists(past.columns, len(past), sizes, (times, features, ids), bits),
     )
 
 

@@ -13,9 +13,9 @@ from predictors.methods.forest_trees import LearnedForest
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.adoption import Adopted, RoundChange, adopt_or_revert, as_json
 from predictors.tuning.forest_tunable import EQUAL_PARTS, SHARES, ForestTrials
+from predictors.tuning.genetic import ProgressReport, no_report
 from predictors.tuning.knn_tunable import KnnRound, tune
 from predictors.tuning.plan import FEWEST_JOBS, TuningPlan
-from predictors.tuning.search import ProgressReport, no_report
 from predictors.tuning.tunables import FIRST, BestMethod, ReplayBuffer, TargetPrice, fill_buffer
 
 PRICES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)

@@ -1,11 +1,12 @@
 """The genetic search of Xu et al. 2019 (section 2.3), with the operators of DEAP."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from predictors.memory.columns import Floats
@@ -13,7 +14,6 @@ from predictors.memory.job_table import TEMPLATE_ATTRIBUTES
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.batch import MOST_NEIGHBOURS, Batch
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.search import Progress, ProgressReport, SearchResult, no_report
 
 PATIENCE = 20
 IMPROVEMENT = 1e-3
@@ -32,6 +32,39 @@ CROSSED = 0.9
 
 CROWDING = 15.0
 """Crowding degree (eta) of simulated binary crossover and of polynomial mutation."""
+
+
+class SearchResult(Struct, frozen=True, kw_only=True):
+    """The best parameters of a search.
+
+    Attributes:
+        parameters: the best parameters.
+        cost: their cost on the batch, in seconds.
+        costs: the best cost after each generation or step.
+        evaluations: number of sets of parameters that were tried.
+    """
+
+    parameters: KnnParameters
+    cost: float
+    costs: tuple[float, ...]
+    evaluations: int
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """Progress of a search: steps done, steps at most, and the best parameters so far."""
+
+    step: int
+    steps: int
+    cost: float
+    parameters: KnnParameters
+
+
+ProgressReport = Callable[[Progress], None]
+"""Called with the progress; an exception that it raises ends the search."""
+
+
+def no_report(progress: Progress) -> None:
+    """Report nothing."""
 
 
 class Individual(NamedTuple):
@@ -78,7 +111,7 @@ def genetic(batch: Batch, plan: TuningPlan, *, report: ProgressReport = no_repor
 
 def cost(genome: Sequence[float], batch: Batch, plan: TuningPlan) -> float:
     """Return the cost of the parameters in a genome, in seconds."""
-    return batch.errors(decode(np.array(genome), batch)).cost(plan.penalty, plan.fitness)
+    return batch.errors(decode(np.array(genome), batch)).cost(plan.penalty)
 
 
 @contextmanager

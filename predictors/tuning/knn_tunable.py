@@ -1,7 +1,7 @@
 """Tunes knn's parameters: searched on training jobs, judged on later test jobs."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, structs
@@ -17,16 +17,9 @@ from predictors.tuning.adoption import (
     adopt_or_revert,
     verdict_of,
 )
-from predictors.tuning.batch import HOUR, MOST_NEIGHBOURS, Batch, Errors, batch_of, cost_of
-from predictors.tuning.genetic import genetic
+from predictors.tuning.batch import MOST_NEIGHBOURS, Batch, Errors, batch_of, cost_of
+from predictors.tuning.genetic import ProgressReport, SearchResult, genetic, no_report
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.search import ProgressReport, SearchResult, exhaustive, no_report
-
-SearchFunction = Callable[..., SearchResult]
-"""Takes (batch, plan, report=...)."""
-
-SEARCHES: Mapping[str, SearchFunction] = {"exhaustive": exhaustive, "genetic": genetic}
-"""The searches of a plan."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -81,7 +74,7 @@ class KnnTunable:
     """The parameters of knn as a tunable.
 
     Args:
-        jobs_of: returns training and test jobs, with their neighbours by some parameters.
+        jobs: training and test jobs, with their neighbours.
         plan: of the round.
         search: finds the best parameters on training jobs.
 
@@ -93,18 +86,18 @@ class KnnTunable:
 
     def __init__(
         self,
-        jobs_of: Callable[[KnnParameters], "TuningJobs"],
+        jobs: "TuningJobs",
         plan: TuningPlan,
         search: Callable[[Batch], SearchResult],
     ) -> None:
         self.found: SearchResult | None = None
-        self._jobs_of = jobs_of
+        self._jobs = jobs
         self._plan = plan
         self._search = search
 
     def propose(self, now: KnnParameters, older: Sequence[EndedJob]) -> KnnParameters:  # noqa: ARG002
         """Return the best parameters that the search finds on the training jobs."""
-        self.found = self._search(self._jobs_of(self._plan.unsearched(now)).training)
+        self.found = self._search(self._jobs.training)
         return self.found.parameters
 
     def judge(self, old: KnnParameters, new: KnnParameters, later: Sequence[EndedJob]) -> Verdict:
@@ -115,22 +108,16 @@ class KnnTunable:
         places = np.array([job.place for job in later if job.place >= 0], dtype=np.int64)
         if not len(places):
             return NO_CASES
-        before, after = (self._jobs_of(each).test.select(places) for each in (old, new))
-        users = after.users.tolist()
-        verdict = verdict_of(
-            gains((before, old), (after, new), self._plan), users, self._plan.demand
-        )
-        costs = (
-            batch.errors(parameters).cost(self._plan.penalty, self._plan.fitness)
-            for batch, parameters in ((before, old), (after, new))
-        )
-        cost, cost_now = costs
+        batch = self._jobs.test.select(places)
+        users = batch.users.tolist()
+        verdict = verdict_of(gains(batch, old, new, self._plan.penalty), users, self._plan.demand)
+        cost, cost_now = (batch.errors(each).cost(self._plan.penalty) for each in (old, new))
         is_enough = verdict.wins or not self._plan.errors
         return structs.replace(verdict, wins=cost_now < cost and is_enough)
 
-    def jobs(self, parameters: KnnParameters) -> tuple[list[EndedJob], list[EndedJob]]:
+    def jobs(self) -> tuple[list[EndedJob], list[EndedJob]]:
         """Return the training and the test jobs."""
-        training, test = self._jobs_of(parameters)
+        training, test = self._jobs
         first = -len(training)
         older = [EndedJob(first + place, end) for place, end in enumerate(training.ends.tolist())]
         return older, [EndedJob(place, end) for place, end in enumerate(test.ends.tolist())]
@@ -140,18 +127,17 @@ class KnnTunable:
         dropped = change.action == "dropped"
         proposed = before.now if self.found is None else self.found.parameters
         after = before.before if dropped and before.before is not None else proposed
-        old, new = self._jobs_of(before.now), self._jobs_of(after)
         return KnnRound(
-            before=old.trial(before.now),
-            after=new.trial(after),
+            before=self._jobs.trial(before.now),
+            after=self._jobs.trial(after),
             adopted=change.action == "adopted",
             dropped=dropped,
             verdict=change.verdict,
             review=change.review,
             costs=self.found.costs if self.found else (),
             evaluations=self.found.evaluations if self.found else 0,
-            training_jobs=len(new.training),
-            test_jobs=len(new.test),
+            training_jobs=len(self._jobs.training),
+            test_jobs=len(self._jobs.test),
         )
 
 
@@ -176,19 +162,12 @@ def tune(
         TooShortHistoryError: there are too few completions.
     """
     ordered = sorted(completions, key=lambda completion: completion.end_time)[-plan.jobs :]
-    cache: dict[Any, TuningJobs] = {}
-
-    def jobs_of(parameters: KnnParameters) -> TuningJobs:
-        """Return the jobs, whose neighbours depend on how features are compared."""
-        if parameters.metric not in cache:
-            cache[parameters.metric] = divide(ordered, plan, adopted.now, parameters)
-        return cache[parameters.metric]
 
     def search(training: Batch) -> SearchResult:
-        return SEARCHES[plan.search](training, plan, report=report)
+        return genetic(training, plan, report=report)
 
-    tunable = KnnTunable(jobs_of, plan, search)
-    change, after = adopt_or_revert(tunable, adopted, *tunable.jobs(adopted.now))
+    tunable = KnnTunable(divide(ordered, plan, adopted.now), plan, search)
+    change, after = adopt_or_revert(tunable, adopted, *tunable.jobs())
     return tunable.round(change, adopted), change, after
 
 
@@ -207,12 +186,7 @@ class TuningJobs(NamedTuple):
         )
 
 
-def divide(
-    ordered: Sequence[Completion],
-    plan: TuningPlan,
-    in_force: KnnParameters,
-    unsearched: KnnParameters,
-) -> TuningJobs:
+def divide(ordered: Sequence[Completion], plan: TuningPlan, in_force: KnnParameters) -> TuningJobs:
     """Divide the newest completions as the plan says, and find the neighbours of each job."""
     training_from, test_from = plan.divide(len(ordered))
     batch = batch_of(
@@ -220,15 +194,13 @@ def divide(
         ordered[training_from:],
         longest_history=max(LONGEST_HISTORY, in_force.history),
         most_neighbours=max(MOST_NEIGHBOURS, in_force.neighbours),
-        unsearched=unsearched,
+        unsearched=in_force,
     )
     size = test_from - training_from
     return TuningJobs(batch.select(slice(0, size)), batch.select(slice(size, None)))
 
 
-def gains(
-    old: tuple[Batch, KnnParameters], new: tuple[Batch, KnnParameters], plan: TuningPlan
-) -> Floats:
+def gains(batch: Batch, old: KnnParameters, new: KnnParameters, penalty: float) -> Floats:
     """Return by job the relative decrease of the cost, to first order; the mean is the gain.
 
     The product of error and rate is no sum over jobs: the change of each of the two by a job counts
@@ -236,15 +208,10 @@ def gains(
     """
     (short, error), (short_now, error_now) = (
         (seconds < batch.runtimes, np.abs(seconds - batch.runtimes))
-        for batch, seconds in (
-            (batch, batch.predictions(parameters)) for batch, parameters in (old, new)
-        )
+        for seconds in map(batch.predictions, (old, new))
     )
-    if plan.fitness == "sum":
-        of_error, of_rate = 1.0, plan.penalty * HOUR
-    else:
-        of_error, of_rate = 1.0 + plan.penalty * short.mean(), plan.penalty * error.mean()
-    whole = cost_of(float(error.mean()), float(short.mean()), plan.penalty, plan.fitness)
+    of_error, of_rate = 1.0 + penalty * short.mean(), penalty * error.mean()
+    whole = cost_of(float(error.mean()), float(short.mean()), penalty)
     less: Floats = of_error * (error - error_now)
     less += of_rate * (short.astype(float) - short_now.astype(float))
     return less / max(whole, 1e-12)

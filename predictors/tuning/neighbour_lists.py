@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from predictors.compiled import compiled
 from predictors.memory.columns import ATTRIBUTES, END, Columns, Floats, Ids, rows_until
-from predictors.methods.knn_search import Metric, distance, inverse_ranges, mean_and_deviation
+from predictors.methods.knn_search import distance, inverse_ranges, mean_and_deviation
 
 TEMPLATES = 1 << ATTRIBUTES
 """Number of templates. Bit c of a template's number says that attribute column c must match."""
@@ -66,7 +66,7 @@ def build_lists(
     stop: int,
     sizes: tuple[int, int, int],
     queries: tuple[Floats, Floats, Ids],
-    rules: tuple[int, Metric],
+    usable: int,
 ) -> Lists:
     """Return the neighbour lists of every job and template.
 
@@ -75,12 +75,11 @@ def build_lists(
         stop: their number.
         sizes: largest N, largest K, and number of jobs that the features are scaled over.
         queries: submit time, features and attributes of the jobs, each job a row.
-        rules: attributes that templates may use, as a template, and how features are compared.
+        usable: attributes that templates may use, as a template.
     """
     numbers, attributes, bounds = columns
     history, neighbours, scaling = sizes
     times, features, ids = queries
-    usable, metric = rules
     rows = np.empty(len(times) * neighbours, dtype=np.int32)
     begins = np.empty((len(times), TEMPLATES + 1), dtype=np.int64)
     stops = np.empty(len(times), dtype=np.int64)
@@ -95,7 +94,7 @@ def build_lists(
         feature = (features[job, 0], features[job, 1], features[job, 2])
         size[:] = 0
         for row in range(ended - 1, max(0, ended - history) - 1, -1):
-            candidate = (distance(numbers, row, feature, inverse, metric), row)
+            candidate = (distance(numbers, row, feature, inverse), row)
             shared = shared_attributes(attributes, row, ids[job]) & usable
             template = shared
             while True:

@@ -1,14 +1,9 @@
 """The plan of a round of tuning: the jobs that it looks at, and its search."""
 
-from typing import Literal
-
 from msgspec import Struct
-from msgspec.structs import replace
 
-from predictors.methods.knn import DISTANCES, EQUAL, KnnParameters, check_weights
 from predictors.parameters import choice, number, whole_number
 from predictors.tuning.adoption import ONE_SIDED, Demand
-from predictors.tuning.batch import FITNESSES
 
 GENERATIONS = 100
 POPULATION = 50
@@ -17,6 +12,14 @@ our copy."""
 
 SUBJECTS = ("knn", "forest", "price", "auto")
 """Names of the tunables, in the order of a round."""
+
+GONE = {
+    "fitness": "the cost is the error times 1 + penalty x share of underestimated jobs",
+    "search": "the search is genetic",
+    "distance": "the distance of knn is Euclidean",
+    "weights": "the features of knn have equal weights",
+}
+"""Parts of a plan in earlier releases, which are refused by name, with the reason."""
 
 FEWEST_JOBS = 1_000
 """Fewest completions that are tuned on."""
@@ -40,13 +43,9 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         test: t2, the newest jobs, on which the result has to beat the parameters in force. A new
             round is due when ``test`` jobs have ended since the last.
         penalty: price of underestimating; see ``batch.cost_of``.
-        fitness: cost function: ``product`` or ``sum``.
-        search: ``genetic``, as in the paper, or ``exhaustive``.
         generations: of the genetic search, at most.
         population: of the genetic search.
         seed: of the genetic search.
-        distance: of the features of knn, which the search leaves as it is.
-        weights: of the features in it.
         subjects: tunables of the round: ``knn``, its parameters; ``forest``, its trees; ``price``,
             the one that reaches ``underestimation_rate``; ``auto``, the method that it answers
             with.
@@ -63,13 +62,9 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
     training: int = 20_000
     test: int = 2_000
     penalty: float = 1.0
-    fitness: Literal["product", "sum"] = "product"
-    search: Literal["genetic", "exhaustive"] = "genetic"
     generations: int = GENERATIONS
     population: int = POPULATION
     seed: int = 0
-    distance: Literal["euclidean", "manhattan"] = "euclidean"
-    weights: tuple[float, float, float] = EQUAL
     subjects: tuple[str, ...] = SUBJECTS
     learned: int = 8_000
     underestimation_rate: float | None = None
@@ -81,12 +76,8 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         whole_number("training", self.training, 100, 100_000)
         whole_number("test", self.test, 100, 100_000)
         number("penalty", self.penalty, 0, 1_000)
-        choice("fitness", self.fitness, FITNESSES)
-        choice("search", self.search, ("exhaustive", "genetic"))
         whole_number("generations", self.generations, 1, 10_000)
         whole_number("population", self.population, 2, 10_000)
-        choice("distance", self.distance, DISTANCES)
-        check_weights(self.weights)
         whole_number("seed", self.seed, 0, 2**32 - 1)
         for subject in self.subjects:
             choice("subjects", subject, SUBJECTS)
@@ -94,10 +85,6 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         if self.underestimation_rate is not None:
             number("underestimation_rate", self.underestimation_rate, 0.001, 0.5)
         number("errors", self.errors, 0, 100)
-
-    def unsearched(self, in_force: KnnParameters) -> KnnParameters:
-        """Return the parameters that the search does not vary."""
-        return replace(in_force, distance=self.distance, weights=self.weights)
 
     @property
     def seeks_price(self) -> bool:

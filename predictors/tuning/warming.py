@@ -18,14 +18,11 @@ RUNS = 400
 
 
 def warm_up() -> None:
-    """Compile the methods as rounds call them, or load them from the cache.
-
-    The exhaustive search of knn's parameters is compiled; the genetic one is not.
-    """
+    """Compile the methods as rounds call them, or load them from the cache."""
     runs = invented_runs()
     fill_buffer(runs, Attention(), capacity=RUNS, prices=[1.0])
     _compile_forest(runs)
-    plan = TuningPlan(history=100, training=100, test=100, search="exhaustive")
+    plan = TuningPlan(history=100, training=100, test=100, generations=1)
     tune(runs, Adopted(now=KnnParameters()), plan)
 
 

@@ -160,9 +160,15 @@ def tuning_plan(settings: "Settings") -> "TuningPlan":
     Raises:
         CommandError: the message names the part that is unknown or out of range.
     """
-    from predictors.tuning.plan import TuningPlan
+    from predictors.tuning.plan import GONE, TuningPlan
 
     for name in settings.tuning_plan:
+        if name in GONE:
+            raise CommandError(
+                f"Setting tuning_plan: {name} is no part of a plan any more: {GONE[name]}. "
+                "Leave it out.",
+                ExitCode.USAGE,
+            )
         if name not in TuningPlan.__struct_fields__:
             sentence = unknown("part of a plan", name, TuningPlan.__struct_fields__)
             raise CommandError(f"Setting tuning_plan: {sentence}", ExitCode.USAGE)

@@ -13,8 +13,8 @@ from terminal.options import AsJson, ConfigFile
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from predictors.tuning.genetic import Progress as SearchProgress
     from predictors.tuning.plan import TuningPlan
-    from predictors.tuning.search import Progress as SearchProgress
     from service.settings import Settings
     from service.store import RoundOutcome, Store, Tuning
 

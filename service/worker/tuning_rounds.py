@@ -18,8 +18,8 @@ from predictors.methods.forest_trees import LearnedForest, unpacked
 from predictors.methods.knn import Knn, KnnParameters
 from predictors.tuning.adoption import Adopted
 from predictors.tuning.cluster_round import ClusterParameters, ClusterRound, tune_cluster
+from predictors.tuning.genetic import ProgressReport, no_report
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
-from predictors.tuning.search import ProgressReport, no_report
 from predictors.tuning.tunables import CANDIDATES, FIRST
 from service import logs
 from service.settings import Settings

@@ -4,8 +4,7 @@ import pytest
 
 from predictors.auto import Auto
 from predictors.base import Memory
-from predictors.methods.knn import KnnParameters
-from predictors.registry import PREDICTORS
+from predictors.registry import PREDICTORS, create
 
 BOUNDS = {
     ("max-usage", "window"): (1, 1000, 1),
@@ -66,8 +65,6 @@ DEFAULTS = {
             "alpha": 0.0,
             "beta": 0.02,
             "scaling": 5000,
-            "distance": "euclidean",
-            "weights": [1.0, 1.0, 1.0],
         },
         Memory(latest_jobs=7_000),
     ),
@@ -86,34 +83,21 @@ def test_the_defaults_are_those_that_were_measured(method):
     assert (predictor.parameters, predictor.memory) == DEFAULTS[method]
 
 
-@pytest.mark.parametrize(
-    ("weights", "is_taken"),
-    [
-        ((0, 0, 1000), True),
-        ((1000.1, 0, 0), False),
-        ((0, -0.1, 0), False),
-        ((0, 0, float("nan")), False),
-        ((1, 1), False),
-        ((1, 1, 1, 1), False),
-    ],
-)
-def test_the_weights_of_neighbours_are_three_from_nothing_to_a_thousand(weights, is_taken):
-    if is_taken:
-        assert PREDICTORS["knn"](weights=weights).parameters["weights"] == list(weights)
-    else:
-        with pytest.raises(ValueError, match="weights"):
-            PREDICTORS["knn"](weights=weights)
-
-
-@pytest.mark.parametrize("named", [{"distance": "hamming"}, {"template": ["shoe size"]}])
+@pytest.mark.parametrize("named", [{"template": ["shoe size"]}])
 def test_a_name_that_nobody_knows_is_refused(named):
     with pytest.raises(ValueError, match=next(iter(named))):
         PREDICTORS["knn"](**named)
 
 
-def test_two_metrics_are_told_apart():
-    assert KnnParameters(distance="manhattan").metric == (True, (1.0, 1.0, 1.0))
-    assert KnnParameters(weights=(1, 2, 3)).metric == (False, (1.0, 2.0, 3.0))
+@pytest.mark.parametrize("gone", ["distance", "weights"])
+def test_a_parameter_of_an_earlier_release_is_refused_by_name(gone):
+    with pytest.raises(ValueError, match=f"{gone} is no parameter of knn any more"):
+        create("knn", template=["user"], **{gone: "euclidean"})
+
+
+def test_an_unknown_parameter_of_knn_is_named_beside_known_ones():
+    with pytest.raises(ValueError, match="'histroy'"):
+        create("knn", template=["user"], histroy=7)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from runs import a_run
 
+from papers.xu.exhaustive import error_surface
 from predictors.methods.knn import KnnParameters
-from predictors.tuning.batch import batch_of, error_surface
+from predictors.tuning.batch import batch_of
 
 REQUESTS = {"ada0": 600, "ben1": 1200, "ada2": 1800, "ben3": 600, "ada4": 1000, "ada5": 600}
 RUNTIMES = (100, 200, 400, 800, 700, 300)

@@ -25,7 +25,7 @@ IN_FORCE = ClusterParameters(
 JUDGED = TuningPlan(learned=1_900, test=100)
 """A plan that chooses methods on 400 runs or more."""
 
-SMALL = TuningPlan(history=100, training=200, test=100, learned=100, search="exhaustive")
+SMALL = TuningPlan(history=100, training=200, test=100, learned=100)
 
 
 def log(count=400):

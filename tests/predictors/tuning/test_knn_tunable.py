@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 from runs import ended
 
 from predictors.methods.knn import KnnParameters
@@ -14,14 +13,14 @@ from predictors.tuning.plan import TuningPlan
 
 BY_APPLICATION = KnnParameters(template=("application",), history=100, neighbours=1, beta=0.0)
 BY_NOTHING = KnnParameters(template=(), history=100, neighbours=1, beta=0.0)
-PLAN = TuningPlan(history=100, training=200, test=100, search="exhaustive")
+PLAN = TuningPlan(history=100, training=200, test=100)
 
 WHOLE = 4 / 3
 """The gain, to first order, of who errs no more where half of all was too short: the error times
 1 + 1/2, and half an error for the underestimates, of a cost of the error times 1 + 1/2."""
 
 
-def log(count=400, *, requests=(3600.0, 3600.0), processors=(1, 1)):
+def log(count=400):
     """Two scripts in turn, of one and of fifty minutes: the last run is never like the next."""
     runs = []
     for place in range(count):
@@ -29,48 +28,41 @@ def log(count=400, *, requests=(3600.0, 3600.0), processors=(1, 1)):
         known = {
             "job_id": str(place),
             "user": f"u{place % 7}",
-            "request": requests[place % 2],
-            "requested_processors": processors[place // 2 % 2],
+            "request": 3600.0,
+            "requested_processors": 1,
             "application": "ab"[place % 2],
         }
         runs.append(ended(1e4 * place + seconds, seconds, **known))
     return runs
 
 
-def said(*seconds, runtimes=(100.0, 100.0)):
-    """Jobs and what was said of them, in the place of a batch and of parameters for it."""
-    batch = SimpleNamespace(runtimes=np.array(runtimes), predictions=np.array)
-    return batch, list(seconds)
+def gained(old, new, penalty):
+    """What each of two jobs of 100 s gains by new predictions in place of old ones."""
+    batch = SimpleNamespace(runtimes=np.array([100.0, 100.0]), predictions=np.array)
+    return gains(batch, old, new, penalty)
 
 
-@pytest.mark.parametrize(
-    ("fitness", "expected"),
-    [
-        # Errors of 50 s, half of them too short, cost 50 x (1 + 2 x 1/2) = 100 s. A second less
-        # error counts 1 + 2 x 1/2 = 2, an underestimate less 2 x 50 = 100.
-        ("product", [(2 * 40 + 100) / 100, 0.0]),
-        # They cost 50 + 2 x 1800 = 3650 s; an underestimate less counts 7200.
-        ("sum", [(40 + 7200) / 3650, 0.0]),
-    ],
-)
-def test_what_a_job_gains_by_hand(fitness, expected):
-    plan = TuningPlan(penalty=2.0, fitness=fitness)
-    assert gains(said(50.0, 150.0), said(110.0, 150.0), plan) == pytest.approx(expected)
-    lost = gains(said(150.0, 150.0), said(150.0, 90.0), TuningPlan(penalty=0.0))
+def test_what_a_job_gains_by_hand():
+    """Errors of 50 s, half of them too short, cost 50 x (1 + 2 x 1/2) = 100 s.
+
+    A second less error counts 1 + 2 x 1/2 = 2, an underestimate less 2 x 50 = 100.
+    """
+    assert gained((50.0, 150.0), (110.0, 150.0), 2.0) == pytest.approx([(2 * 40 + 100) / 100, 0.0])
+    lost = gained((150.0, 150.0), (150.0, 90.0), 0.0)
     assert lost == pytest.approx([0.0, 40 / 50])
 
 
 def test_small_costs_are_compared_too_and_none_at_all_is_no_division_by_zero():
-    small = gains(said(100.1, 100.1), said(100.0, 100.1), TuningPlan())
+    small = gained((100.1, 100.1), (100.0, 100.1), 1.0)
     assert small == pytest.approx([1.0, 0.0])
-    assert gains(said(100.0, 100.0), said(100.0, 100.0), TuningPlan()).tolist() == [0, 0]
+    assert gained((100.0, 100.0), (100.0, 100.0), 1.0).tolist() == [0, 0]
 
 
 def test_parameters_are_judged_on_the_test_jobs_that_ended_after_their_adoption():
     runs = log()
-    jobs = divide(runs, PLAN, BY_NOTHING, BY_NOTHING)
-    subject = KnnTunable(lambda _: jobs, PLAN, None)
-    older, later = subject.jobs(BY_NOTHING)
+    jobs = divide(runs, PLAN, BY_NOTHING)
+    subject = KnnTunable(jobs, PLAN, None)
+    older, later = subject.jobs()
     assert (len(older), len(later), later[-1].end) == (200, 100, runs[-1].end_time)
     better = subject.judge(BY_NOTHING, BY_APPLICATION, [*older, *later])
     assert (better.cases, better.wins) == (100, True)
@@ -111,25 +103,3 @@ def test_parameters_that_have_not_lost_stay_and_are_searched_beside():
     adopted = tuned(log(), Adopted(now=BY_NOTHING), PLAN)
     assert (adopted.adopted, adopted.review) == (True, None)
     assert adopted.verdict.cases == 100
-
-
-def test_each_set_of_parameters_finds_its_neighbours_by_its_own_distance():
-    """A script is told by its request, and its processors say nothing."""
-    runs = log(requests=(3600.0, 7200.0), processors=(1, 4))
-    by_request = replace(BY_NOTHING, weights=(0.0, 1.0, 0.0))
-    by_processors = replace(BY_NOTHING, weights=(1.0, 0.0, 0.0))
-    to_request = replace(PLAN, weights=by_request.weights)
-    to_processors = replace(PLAN, weights=by_processors.weights)
-
-    kept = tuned(runs, Adopted(now=by_request, before=by_processors, since=0.0), to_processors)
-    assert kept.before.test.mean_absolute_error == 0.0
-    assert kept.review.gain == pytest.approx(WHOLE)
-    assert kept.after.parameters.weights == by_processors.weights
-
-    dropped = tuned(runs, Adopted(now=by_processors, before=by_request, since=0.0), to_request)
-    assert (dropped.dropped, dropped.after.test.mean_absolute_error) == (True, 0.0)
-    assert dropped.before.test.mean_absolute_error > 1000.0
-
-    adopted = tuned(runs, Adopted(now=by_processors), to_request)
-    assert adopted.adopted
-    assert adopted.verdict.gain == pytest.approx(WHOLE)

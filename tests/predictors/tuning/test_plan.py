@@ -29,7 +29,7 @@ def test_a_number_of_a_plan_is_taken_to_its_bounds_and_no_further(name):
             TuningPlan(**{name: value})
 
 
-@pytest.mark.parametrize("wrong", [{"fitness": "luck"}, {"distance": "far"}, {"subjects": ("x",)}])
+@pytest.mark.parametrize("wrong", [{"subjects": ("x",)}])
 def test_a_name_that_a_plan_does_not_know_is_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         TuningPlan(**wrong)
@@ -39,7 +39,7 @@ def test_a_plan_looks_at_27_000_jobs_by_default_and_needs_a_thousand():
     plan = TuningPlan()
     assert (plan.history, plan.training, plan.test) == (5_000, 20_000, 2_000)
     assert (plan.jobs, plan.fewest_jobs, plan.learned) == (27_000, 1_000, 8_000)
-    assert (plan.penalty, plan.fitness, plan.errors, plan.seed) == (1.0, "product", 1.65, 0)
+    assert (plan.penalty, plan.errors, plan.seed) == (1.0, 1.65, 0)
     assert (plan.generations, plan.population) == (100, 50)
     assert plan.divide(27_000) == plan.divide(27_000) == (5_000, 25_000)
     assert plan.divide(30_000) == (8_000, 28_000)

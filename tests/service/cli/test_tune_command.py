@@ -43,21 +43,21 @@ def test_it_prints_what_was_found_and_puts_it_in_force(store):
 
 
 def test_it_prints_json_for_machines_and_takes_the_plan_of_the_settings(store, monkeypatch):
-    plan = PLAN | {"penalty": 2, "search": "genetic", "seed": 7}
+    plan = PLAN | {"penalty": 2, "seed": 7}
     monkeypatch.setenv("WALLTIMED_TUNING_PLAN", json.dumps(plan))
     result = run("--json")
     found = json.loads(result.stdout)
     assert found["adopted"] is True
     assert len(found["costs"]) <= 100
     plan = store.tunings.of_cluster("default")[0].plan
-    assert (plan.penalty, plan.search, plan.seed, plan.training) == (2.0, "genetic", 7, 500)
+    assert (plan.penalty, plan.seed, plan.training) == (2.0, 7, 500)
 
 
 def test_too_short_a_history_a_senseless_plan_and_a_running_round_are_said(store, monkeypatch):
     assert "800" in str(run("--cluster", "other").exception)
     with monkeypatch.context() as context:
         context.setenv("WALLTIMED_TUNING_PLAN", '{"search": "luck"}')
-        assert "exhaustive, genetic" in str(run().exception)
+        assert "search is no part of a plan any more: the search is genetic" in str(run().exception)
     with store.tunings.lock():
         assert "Another process" in str(run().exception)
     assert store.tunings.of_cluster("default") == []

@@ -13,7 +13,7 @@ from predictors.tuning.plan import TuningPlan
 from service.worker import tuning_keeper as keeper
 from service.worker.processes import give_way
 
-EVERYTHING = {"history": 100, "training": 500, "test": 200, "penalty": 0, "search": "exhaustive"}
+EVERYTHING = {"history": 100, "training": 500, "test": 200, "penalty": 0}
 PLAN = EVERYTHING | {"subjects": ["knn"]}
 JOBS = 800
 

@@ -1,8 +1,8 @@
-"""Searches parameters of knn: result and progress of a search, and the exhaustive search.
+"""Exhaustive search of knn's parameters, beside which the genetic search is judged.
 
-The exhaustive search tries every template with a few values of N, K, alpha and beta. The values are
-far apart on purpose. On the shared traces, finer steps, wider ranges, or smaller steps around the
-best parameters gave lower costs on the training jobs and higher costs on later jobs: the search
+It tries every template with a few values of N, K, alpha and beta. The values are far apart on
+purpose. On the shared traces, finer steps, wider ranges, or smaller steps around the best
+parameters gave lower costs on the training jobs and higher costs on later jobs: the search
 overfitted.
 """
 
@@ -13,43 +13,49 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from predictors.memory.columns import Floats
+from predictors.compiled import compiled
+from predictors.memory.columns import Floats, within
 from predictors.methods.knn import KnnParameters
-from predictors.tuning.batch import Batch, cost_of, error_surface
+from predictors.tuning.batch import Batch, cost_of
+from predictors.tuning.genetic import Progress, ProgressReport, SearchResult, no_report
 from predictors.tuning.plan import TuningPlan
 
 
-class SearchResult(Struct, frozen=True, kw_only=True):
-    """The best parameters of a search.
+@compiled
+def error_surface(
+    neighbours: tuple[Floats, Floats],
+    jobs: tuple[Floats, Floats],
+    alphas: Floats,
+    betas: Floats,
+) -> tuple[Floats, Floats]:
+    """Return mean absolute error and underestimation rate for every pair of alpha and beta.
 
-    Attributes:
-        parameters: the best parameters.
-        cost: their cost on the batch, in seconds.
-        costs: the best cost after each generation or step.
-        evaluations: number of sets of parameters that were tried.
+    Computes the measures of ``predictors.measures`` in one compiled loop.
+
+    Args:
+        neighbours: mean and deviation of the neighbours' runtimes for each job.
+        jobs: request and runtime of each job.
+        alphas: weights of the deviation.
+        betas: weights of the request.
     """
-
-    parameters: KnnParameters
-    cost: float
-    costs: tuple[float, ...]
-    evaluations: int
-
-
-class Progress(Struct, frozen=True, kw_only=True):
-    """Progress of a search: steps done, steps at most, and the best parameters so far."""
-
-    step: int
-    steps: int
-    cost: float
-    parameters: KnnParameters
-
-
-ProgressReport = Callable[[Progress], None]
-"""Called with the progress; an exception that it raises ends the search."""
-
-
-def no_report(progress: Progress) -> None:
-    """Report nothing."""
+    means, deviations = neighbours
+    requests, runtimes = jobs
+    count = len(means)
+    errors = np.empty((len(alphas), len(betas)))
+    shares = np.empty((len(alphas), len(betas)))
+    for i in range(len(alphas)):
+        for j in range(len(betas)):
+            error = 0.0
+            underestimated = 0
+            for job in range(count):
+                seconds = means[job] + alphas[i] * deviations[job] + betas[j] * requests[job]
+                seconds = within(seconds, requests[job])
+                error += abs(seconds - runtimes[job])
+                if seconds < runtimes[job]:
+                    underestimated += 1
+            errors[i, j] = error / count
+            shares[i, j] = underestimated / count
+    return errors, shares
 
 
 def templates(batch: Batch) -> Sequence[tuple[str, ...]]:
@@ -84,7 +90,7 @@ class Survey(Struct, frozen=True, kw_only=True):
 
     def best(self, plan: TuningPlan, unsearched: KnnParameters) -> "Best":
         """Return the parameters of least cost, as the plan defines it."""
-        costs = cost_of(self.errors, self.shares, plan.penalty, plan.fitness)
+        costs = cost_of(self.errors, self.shares, plan.penalty)
         place = int(costs.argmin())
         history, neighbours, alpha, beta = map(int, np.unravel_index(place, costs.shape))
         parameters = replace(
