@@ -9,6 +9,9 @@ def twice(number):
     return 2 * number
 
 
+_OF_TWICE = {"dispatcher": njit(twice)}
+
+
 def test_the_seconds_and_names_of_what_is_compiled_are_counted_once():
     compilations = Compilations()
     try:
@@ -19,6 +22,20 @@ def test_the_seconds_and_names_of_what_is_compiled_are_counted_once():
     assert seconds > 0
     assert names == [f"{__name__}.twice"]
     assert compilations.take() == (0.0, [])
+
+
+def test_a_compilation_that_outlasts_its_test_counts_once_it_has_ended():
+    compilations = Compilations()
+    try:
+        begun = numba_event.Event("numba:compile", numba_event.EventStatus.START, _OF_TWICE)
+        compilations.on_start(begun)
+        assert compilations.take() == (0.0, [f"{__name__}.twice"])
+        compilations.on_end(begun)
+        assert 0 <= compilations.take()[0] < 1
+        assert njit(twice)(2) == 4
+    finally:
+        numba_event.unregister("numba:compile", compilations)
+    assert compilations.take()[0] < 60
 
 
 def test_what_compiled_modules_import_is_part_of_them_and_nothing_else():

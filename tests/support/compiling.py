@@ -5,6 +5,7 @@ Machine code is built in minutes: inside a test it would eat the test's time lim
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from hashlib import sha256
@@ -65,28 +66,27 @@ class Compilations(numba_event.Listener):
     """
 
     def __init__(self) -> None:
-        self._forget()
-        numba_event.register("numba:compile", self)
-
-    def _forget(self) -> None:
         self._names: list[str] = []
-        self._depth, self._began, self._seconds = 0, 0.0, 0.0
+        self._seconds = 0.0
+        self._open = threading.local()
+        numba_event.register("numba:compile", self)
 
     def on_start(self, event: numba_event.Event) -> None:
         function = event.data["dispatcher"].py_func
-        if not self._depth:
-            self._began = time.process_time()
-        self._depth += 1
+        depth = getattr(self._open, "depth", 0)
+        if not depth:
+            self._open.began = time.thread_time()
+        self._open.depth = depth + 1
         self._names.append(f"{function.__module__}.{function.__qualname__}")
 
     def on_end(self, event: numba_event.Event) -> None:
         del event
-        self._depth -= 1
-        if not self._depth:
-            self._seconds += time.process_time() - self._began
+        self._open.depth -= 1
+        if not self._open.depth:
+            self._seconds += time.thread_time() - self._open.began
 
     def take(self) -> tuple[float, Sequence[str]]:
         """Seconds of processor time and names of functions since the last call."""
         taken = self._seconds, self._names
-        self._forget()
+        self._names, self._seconds = [], 0.0
         return taken
