@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 from papers.study import Inputs, Table
@@ -56,6 +55,17 @@ class PublishedNumber(NamedTuple):
         return here and self.place in {"", place}
 
 
+def only(values: Sequence[float]) -> float:
+    """Return the one value of a cell.
+
+    Raises:
+        ValueError: there are several; the pivot's keys do not tell its records apart.
+    """
+    if len(values) > 1:
+        raise ValueError(f"A cell of an exhibit has {len(values)} values, and no statistic.")
+    return values[0]
+
+
 @lru_cache(1)
 def published() -> Mapping[str, Sequence[PublishedNumber]]:
     """Return the papers' numbers by study and exhibit, such as ``tang table 1``."""
@@ -91,7 +101,7 @@ class Pivot:
     columns: Key = ""
     row_key: Key = ""
     where: Mapping[str, Any] = field(default_factory=dict)
-    statistic: Callable[[Sequence[float]], float] = fmean
+    statistic: Callable[[Sequence[float]], float] = only
     scale: float = 1
     along: str = ""
     unit: str = ""

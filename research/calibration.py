@@ -185,7 +185,7 @@ def main(
         raise CommandError(f"{method} gives no intervals; {names} can.", ExitCode.USAGE)
     parts = log_parts(traces, limit, method)
     for part, found in play_logs(play, parts, processes=processes, distributed=distributed):
-        out.print(f"{part.name}, {part.options}: {table(found)}", markup=False, soft_wrap=True)
+        out.print(f"{part.trace}, {part.options}: {table(found)}", markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

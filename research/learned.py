@@ -217,7 +217,7 @@ def main(
     """
     parts = log_parts(traces, limit, every)
     for part, found in play_logs(play, parts, processes=processes, distributed=distributed):
-        out.print(f"{part.name}: {table(found)}", markup=False, soft_wrap=True)
+        out.print(f"{part.trace}: {table(found)}", markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -31,11 +31,6 @@ class LogPart(NamedTuple):
     limit: int | None
     options: Any = None
 
-    @property
-    def name(self) -> str:
-        """The name of the log's file up to its first dot."""
-        return Path(self.trace).name.split(".")[0]
-
     def runs(self) -> list[Completion]:
         """Return the jobs of the log that can be learned from.
 

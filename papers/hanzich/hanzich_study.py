@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
+from statistics import fmean
 
 from papers.hanzich.findings import FindingVerdict, verdicts
 from papers.hanzich.nas import LOCAL_SHARES
@@ -47,6 +48,7 @@ FIGURE_3 = Pivot(
     rows="{policy}",
     columns="{estimator}",
     value="at_arrival",
+    statistic=fmean,
     along="policy",
     unit="deviation of turnarounds in %",
     digits=1,
@@ -59,6 +61,7 @@ TABLE_1 = Pivot(
     rows="{policy}",
     columns=lambda each: each.estimator.upper(),
     value="at_arrival",
+    statistic=fmean,
     along="policy",
     unit="deviation of turnarounds in %",
     digits=1,
@@ -91,6 +94,7 @@ EXECUTIONS = Pivot(
     rows="{policy}",
     columns="{estimator}",
     value="execution",
+    statistic=fmean,
     along="policy",
     unit="deviation in %",
     digits=1,

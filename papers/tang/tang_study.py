@@ -4,6 +4,7 @@ Figs. 14 to 17 (section 6) are the gains month by month.
 """
 
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from papers.pivot import ExhibitPlan, Pivot
@@ -156,6 +157,7 @@ def simulated(number: int) -> ExhibitPlan:
         rows="{measure}",
         columns="{estimates}",
         value="gain",
+        statistic=fmean,
         unit="percent",
         digits=1,
     )

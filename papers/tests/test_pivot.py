@@ -1,11 +1,11 @@
 """Pivots of hand-made records."""
 
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 
 import pytest
 
-from papers.pivot import ExhibitPlan, Pivot, PublishedNumber, published
+from papers.pivot import ExhibitPlan, Pivot, PublishedNumber, only, published
 from papers.studies import STUDIES
 from papers.study import Inputs
 
@@ -39,6 +39,7 @@ def pivot(**known):
         "rows": "{policy}",
         "columns": lambda each: each.estimates.upper(),
         "value": "wait",
+        "statistic": fmean,
     }
     return Pivot(**{**usual, **known})
 
@@ -74,6 +75,13 @@ def test_a_statistic_is_scaled():
     [ctc, _] = pivot(statistic=max, scale=60).panels(INPUTS, ())
     assert cells(ctc)["REQUESTED"]["easy"] == 240.0
     assert cells(pivot(statistic=median).panels(INPUTS, ())[0])["REQUESTED"]["easy"] == 3.0
+
+
+def test_two_values_of_a_cell_without_a_statistic_are_refused():
+    with pytest.raises(ValueError, match="2 values"):
+        pivot(statistic=only).panels(INPUTS, ())
+    [sdsc] = pivot(statistic=only, where={"log": "SDSC"}).panels(INPUTS, ())
+    assert cells(sdsc) == {"EXACT": {"easy": 10.0}}
 
 
 def test_several_fields_are_several_series():

@@ -61,7 +61,7 @@ def test_the_first_jobs_of_a_year_are_counted_within_it(logs):
         run = Simulation(trace=str(log), semantics=semantics, estimates="exact", year=year, limit=5)
         assert len(run.workload()) == 5
         first.append(run.jobs().submit[0])
-        part = LogPart(str(log), 5, TuningOptions(year, PUBLISHED))
+        part = LogPart(str(log), 5, TuningOptions("HPC2N", year, PUBLISHED))
         times = [each.submission.submit_time for each in jobs_of(part)]
         assert len(times) == 5
         assert {datetime.fromtimestamp(time, UTC).year for time in times} == {year}

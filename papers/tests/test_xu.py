@@ -1,5 +1,7 @@
 """The study of tuning: what it plays is what knn would have said, round after round."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from workloads import synthetic
@@ -12,6 +14,7 @@ from papers.xu.retuning import (
     WINDOW,
     Retuning,
     best_window,
+    names_of,
     parts_of,
     running_error,
     scored,
@@ -131,6 +134,12 @@ def test_a_log_is_refused_of_which_hardly_a_job_comes_after_the_first_round(tmp_
         scored(part)
     with pytest.raises(StudyError, match="history"):
         parts_of(Inputs(paths=[log], limit=None, options={"history": -1}))
+
+
+def test_logs_are_told_apart_by_their_files_or_by_their_paths():
+    assert list(names_of([Path("a/one.swf.gz"), Path("a/two.swf")]).values()) == ["one", "two"]
+    same = [Path("a/log.swf"), Path("b/log.swf"), Path("c.2024.swf")]
+    assert list(names_of(same).values()) == ["a/log.swf", "b/log.swf", "c"]
 
 
 def test_an_unknown_user_is_not_counted_as_one(tmp_path):

@@ -4,7 +4,8 @@ The procedure is section 2.3's: rolling batches, the genetic search on t1 jobs, 
 the parameters in force, each set used until t2 more jobs have ended.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -147,10 +148,12 @@ class TuningOptions(NamedTuple):
     """Options of the study.
 
     Attributes:
+        log: name of the log.
         year: only jobs submitted in this calendar year (UTC), or None for all.
         plan: of the rounds.
     """
 
+    log: str
     year: int | None
     plan: TuningPlan
 
@@ -165,10 +168,23 @@ def parts_of(inputs: Inputs) -> list[LogPart]:
     year = options.pop("year", None)
     given = {name: value for name, value in options.items() if value is not None}
     try:
-        plan = TuningOptions(year, replace(PUBLISHED, **given))
+        plan = replace(PUBLISHED, **given)
     except ValueError as error:
         raise StudyError(str(error)) from error
-    return [LogPart(str(path), inputs.limit, plan) for path in inputs.paths]
+    names = names_of(inputs.paths)
+    return [
+        LogPart(str(path), inputs.limit, TuningOptions(names[path], year, plan))
+        for path in inputs.paths
+    ]
+
+
+def names_of(paths: Sequence[Path]) -> Mapping[Path, str]:
+    """Return each file's name up to its first dot, or its path where several names begin so."""
+    counts = Counter(path.name.split(".")[0] for path in set(paths))
+    return {
+        path: first if counts[first := path.name.split(".")[0]] == 1 else str(path)
+        for path in paths
+    }
 
 
 def jobs_of(part: LogPart) -> list[Completion]:
@@ -184,8 +200,8 @@ def _in_year(run: Completion, year: int | None) -> bool:
 
 def name_of(part: LogPart) -> str:
     """Return the name of a part's log, with its year."""
-    log = Path(part.trace).name.split(".")[0]
-    return log if part.options.year is None else f"{log}, {part.options.year}"
+    options = part.options
+    return options.log if options.year is None else f"{options.log}, {options.year}"
 
 
 def scored(part: LogPart) -> list[Scored]:
