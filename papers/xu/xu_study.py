@@ -188,7 +188,7 @@ STUDY = Study(
     For example:
 
         python -m papers xu HPC2N-2002-2.2-cln.swf.gz --year 2004 --figure 2
-        python -m papers xu --search genetic sdsc-ds.swf.gz --table 3
+        python -m papers xu sdsc-ds.swf.gz --penalty 3 --table 3
     """,
     takes=Takes.TRACES,
     exhibits={
