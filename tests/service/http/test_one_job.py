@@ -1,6 +1,9 @@
 """A job by its id, in the queue or ended: one call answers both."""
 
+import pytest
 from asgi_client import NOW, run_of
+
+pytestmark = pytest.mark.usefixtures("played_here")
 
 QUEUE = {
     "pools": [{"processors": 4}],
