@@ -10,20 +10,11 @@ from fastapi import FastAPI, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from service.auth import MungeCallers
-from service.http import error_answers, openapi
+from service.http import job_calls, openapi, pages, queue_calls, report_calls
 from service.http.calls import ANY_TOKEN, HIDDEN, Calls
 from service.http.connections import REFUSED
 from service.http.gate import Gate, HostNames
-from service.http.json_calls import to_json
-from service.http.routes import (
-    completions,
-    health,
-    pages,
-    predictions,
-    queues,
-    tunings,
-    users,
-)
+from service.http.json_calls import answer_errors, to_json
 from service.http.visitors import Visitors
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
@@ -92,7 +83,7 @@ def create_app(settings: Settings, *, owns_process: bool = False) -> GatedFastAP
     app.state.worker = worker
     calls = Calls(app.router)
     add_calls(app, calls, worker)
-    error_answers.install(app)
+    answer_errors(app)
     app.gate = Gate(
         partial(FastAPI.__call__, app),
         calls=calls.declared,
@@ -109,24 +100,24 @@ def add_calls(app: FastAPI, calls: Calls, worker: Worker) -> None:
     """Add every call of the contract, the one most often used first."""
     limit = worker.settings.max_body_bytes
     methods = ShowingMethods(worker)
-    predictions.add(calls, Predicting(worker), limit=limit)
-    completions.add(calls, Completing(worker), limit=limit)
-    completions.add_adapters(calls, Adapting(worker), limit=limit)
+    job_calls.add_predictions(calls, Predicting(worker), limit=limit)
+    job_calls.add_completions(calls, Completing(worker), limit=limit)
+    job_calls.add_adapters(calls, Adapting(worker), limit=limit)
     ranking = Ranking(worker)
-    users.add(calls, ranking, methods, limit=limit)
+    report_calls.add_users(calls, ranking, methods, limit=limit)
     showing = ShowingQueues(worker)
     what_if = WhatIf(worker)
-    queues.add_forecasts(calls, PostingQueues(worker), limit=limit)
-    queues.add_snapshots(calls, TakingQueues(worker), showing)
-    queues.add_what_if(calls, what_if, limit=limit)
+    queue_calls.add_forecasts(calls, PostingQueues(worker), limit=limit)
+    queue_calls.add_snapshots(calls, TakingQueues(worker), showing)
+    queue_calls.add_what_if(calls, what_if, limit=limit)
     reports = ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
-    users.add_reports(calls, reports, worker.store)
-    tunings.add(calls, TuningRounds(worker))
-    health.add(calls, methods, worker.health)
+    report_calls.add_reports(calls, reports, worker.store)
+    report_calls.add_tunings(calls, TuningRounds(worker))
+    report_calls.add_health(calls, methods, worker.health)
 
     if worker.settings.web_pages:
         site, visitors = site_of(worker, showing, what_if, ranking), visitors_of(worker)
-        pages.add(calls, site, visitors)
+        pages.add_pages(calls, site, visitors)
         pages.add_api(calls, partial(openapi.describe, app), site, visitors)
 
     document = cache(lambda: to_json(openapi.describe(app)))

@@ -23,8 +23,7 @@ from service.errors import (
     ServiceError,
 )
 from service.http.calls import Call
-from service.http.error_answers import failure
-from service.http.json_calls import CALLER, send_error
+from service.http.json_calls import CALLER, failure, send_error
 from service.metrics import Metrics, RouteMetrics
 
 OWN_NAMES = frozenset({"localhost", "walltimed"})

@@ -8,22 +8,33 @@ time; and it would hand its models parsed objects, in which strict models take n
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from http import HTTPStatus
 from inspect import Parameter
 from operator import itemgetter
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import Depends, Request, Response
+import structlog
+from fastapi import Depends, FastAPI
+from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from service.auth import Caller
-from service.contract.bodies import refusal
+from service.contract.bodies import invalid_field, refusal
 from service.contract.decoding import LARGE, check_outline
 from service.errors import (
     BodyTooLargeError,
+    InternalError,
     InvalidFieldError,
+    MethodNotAllowedError,
+    NotFoundError,
+    RequestError,
     ServiceError,
     UnsupportedMediaTypeError,
 )
@@ -191,3 +202,53 @@ def error_body(error: ServiceError) -> bytes:
     """Return the body of the answer to an error, with its field if it has one."""
     field = {"field": error.field} if isinstance(error, InvalidFieldError) else {}
     return to_json({"error": type(error).__name__, "detail": str(error)} | field)
+
+
+log = structlog.get_logger()
+
+
+def from_framework(request: Request, error: HTTPException) -> RequestError:
+    """Convert an error of Starlette, which is about paths and methods only."""
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        return MethodNotAllowedError(", ".join(sorted(methods_of(request))))
+    return NotFoundError()
+
+
+def methods_of(request: Request) -> set[str]:
+    """Return the methods that the path takes; Starlette names those of its first route only."""
+    methods = {
+        method
+        for route in request.app.routes
+        if isinstance(route, Route) and route.path_regex.match(request.url.path)
+        for method in route.methods or ()
+    }
+    return methods | {"HEAD"} if "GET" in methods else methods
+
+
+def from_parameters(error: RequestValidationError) -> InvalidFieldError:
+    """Convert FastAPI's error of a query or path parameter."""
+    first = error.errors()[0]
+    return invalid_field(first["type"], first["msg"], first["loc"][1:])
+
+
+def failure(path: str, bug: Exception) -> InternalError:
+    """Log a bug and return its answer, one sentence; the server logs the traceback."""
+    log.error("a request failed", path=path, kind=type(bug).__name__)
+    return InternalError()
+
+
+async def answer(request: Request, error: Exception) -> Response:
+    """Return the answer to any exception."""
+    if isinstance(error, HTTPException):
+        error = from_framework(request, error)
+    elif isinstance(error, RequestValidationError):
+        error = from_parameters(error)
+    elif not isinstance(error, ServiceError):
+        error = failure(request.url.path, error)
+    return Response(error_body(error), error.status, error.headers, media_type="application/json")
+
+
+def answer_errors(app: FastAPI) -> None:
+    """Answer every exception in one shape."""
+    for kind in (ServiceError, HTTPException, RequestValidationError, Exception):
+        app.add_exception_handler(kind, answer)

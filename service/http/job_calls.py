@@ -1,4 +1,4 @@
-"""Calls that report runs that have ended, in our form or in records of resource managers."""
+"""Calls that predict, and calls that report runs that have ended."""
 
 import re
 from collections.abc import Callable
@@ -7,8 +7,20 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request
 
-from service.contract.answers import IngestionAnswer, RecordsAnswer
-from service.contract.bodies import CompletionBatch, CompletionBody
+from service.contract.answers import (
+    ExtensionAnswer,
+    IngestionAnswer,
+    PredictionAnswer,
+    PredictionsAnswer,
+    RecordsAnswer,
+)
+from service.contract.bodies import (
+    CompletionBatch,
+    CompletionBody,
+    ExtensionRequest,
+    PredictionBatch,
+    PredictionRequest,
+)
 from service.contract.decoding import msgspec_first
 from service.contract.fields import ErrorSentence, Text
 from service.errors import (
@@ -18,12 +30,64 @@ from service.errors import (
     UnsupportedMediaTypeError,
 )
 from service.http.calls import Calls
-from service.http.json_calls import check_is_json, content_type
+from service.http.json_calls import CurrentCaller, check_is_json, content_type
 from service.http.openapi import STORE_ERRORS, refusals
 from service.operations.adapting import Adapting
 from service.operations.completing import Completing
+from service.operations.predicting import Predicting
 from service.store import RefusedRecordError, StoreFullError, StoreUnavailableError
 from terminal.scopes import Scope
+
+LARGEST_JOB = 1 << 16
+"""Most bytes of a body about one job; one with the longest fields takes less than half of them."""
+
+
+def add_predictions(calls: Calls, predicting: Predicting, *, limit: int) -> None:
+    """Add the calls; ``limit`` is the largest body in bytes."""
+    about_one = min(LARGEST_JOB, limit)
+
+    @calls.takes_json(
+        "POST /v1/predictions",
+        tag="predictions",
+        scopes=(Scope.PREDICT, Scope.SELF),
+        limit=about_one,
+        decoder=msgspec_first,
+    )
+    async def predict(caller: CurrentCaller, body: PredictionRequest) -> PredictionAnswer:
+        """Predict how long a job will run.
+
+        A prediction does not change what the service has learned: a submit filter may ask twice.
+        A caller with scope self asks about their own jobs only, and nothing is recorded.
+        """
+        return predicting.predict(body, caller)
+
+    @calls.takes_json(
+        "POST /v1/predictions/batch",
+        tag="predictions",
+        scopes=(Scope.PREDICT,),
+        limit=limit,
+        decoder=msgspec_first,
+    )
+    async def predict_batch(body: PredictionBatch) -> PredictionsAnswer:
+        """Predict several jobs; the answers are in the order of the submissions."""
+        return await predicting.predict_batch(body)
+
+    @calls.takes_json(
+        "POST /v1/predictions/extend",
+        tag="predictions",
+        scopes=(Scope.PREDICT,),
+        limit=about_one,
+        decoder=msgspec_first,
+    )
+    async def extend(body: ExtensionRequest) -> ExtensionAnswer:
+        """Give the next estimate of a job that has outlived its prediction.
+
+        With a submission it is what three quarters of the jobs like it that ran as long do not
+        exceed; in a young cluster, those of the user's jobs. Without it, or with too few such runs,
+        the prediction is doubled until it exceeds the elapsed time or reaches the request.
+        """
+        return predicting.extend(body)
+
 
 WRITE_ERRORS = (*STORE_ERRORS, StoreFullError, RefusedRecordError)
 
@@ -31,7 +95,7 @@ _is_batch = re.compile(rb'\s*\{\s*"completions"\s*:').match
 """A batch has one field only, of this name; a completion has none of this name."""
 
 
-def add(calls: Calls, completing: Completing, *, limit: int) -> None:
+def add_completions(calls: Calls, completing: Completing, *, limit: int) -> None:
     """Add the call; ``limit`` is the largest body in bytes."""
 
     @calls.takes_json(

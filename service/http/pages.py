@@ -101,7 +101,7 @@ class Pages:
         return html(content, error.status)
 
 
-def add(calls: Calls, site: Website, visitors: Visitors) -> None:
+def add_pages(calls: Calls, site: Website, visitors: Visitors) -> None:
     """Add the pages, logging in and out, and what the pages link to.
 
     No call needs a token: pages identify browsers by cookies.

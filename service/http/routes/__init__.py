@@ -1,1 +1,0 @@
-"""Calls of the API: each module adds its own to a router."""
