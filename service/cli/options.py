@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from predictors.tuning.plan import TuningPlan
-    from service.pseudonyms import Pseudonyms
+    from service.auth import Pseudonyms
     from service.settings import Settings
     from service.store import ReportedCompletion, Store
 
@@ -112,7 +112,7 @@ def names_of(settings: "Settings") -> "Pseudonyms":
     Raises:
         CommandError: the key cannot be used.
     """
-    from service.pseudonyms import PseudonymKeyError, read_pseudonyms
+    from service.auth import PseudonymKeyError, read_pseudonyms
 
     try:
         return read_pseudonyms(settings.pseudonym_key_file)

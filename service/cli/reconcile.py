@@ -16,7 +16,7 @@ from service.cli.options import (
     ready,
     storable,
 )
-from service.site.accounting import rows_of_sacct
+from service.site.facts import rows_of_sacct
 from terminal.console import out, print_json
 from terminal.options import AsJson, ConfigFile
 

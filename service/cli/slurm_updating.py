@@ -167,7 +167,7 @@ def one_round(updater: "Updater", *, dry_run: bool, reset: bool = False) -> "Que
     Raises:
         CommandError: Slurm or the service cannot be reached.
     """
-    from service.slurm_updater.queries import NonsenseError
+    from service.slurm_updater.service_calls import NonsenseError
     from service.slurm_updater.slurm import SlurmError
 
     try:

@@ -16,8 +16,8 @@ from service.http.connections import REFUSED
 from service.http.gate import Gate, HostNames
 from service.http.json_calls import answer_errors, to_json
 from service.http.visitors import Visitors
-from service.operations.adapting import Adapting
-from service.operations.completing import Completing
+from service.operations.completing import Adapting, Completing
+from service.operations.history_showing import TuningRounds
 from service.operations.method_scores import ShowingMethods
 from service.operations.predicting import Predicting
 from service.operations.queue_posting import PostingQueues
@@ -25,7 +25,6 @@ from service.operations.queue_showing import ShowingQueues
 from service.operations.queue_taking import TakingQueues
 from service.operations.ranking import Ranking
 from service.operations.request_reports import ReportingRequests
-from service.operations.tuning import TuningRounds
 from service.operations.what_if import WhatIf
 from service.settings import Settings
 from service.web.site import PageProcess, Website

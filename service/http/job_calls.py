@@ -21,8 +21,7 @@ from service.contract.bodies import (
     PredictionBatch,
     PredictionRequest,
 )
-from service.contract.decoding import msgspec_first
-from service.contract.fields import ErrorSentence, Text
+from service.contract.fields import ErrorSentence, Text, msgspec_first
 from service.errors import (
     EncodedBodyError,
     InvalidFieldError,
@@ -32,8 +31,7 @@ from service.errors import (
 from service.http.calls import Calls
 from service.http.json_calls import CurrentCaller, check_is_json, content_type
 from service.http.openapi import STORE_ERRORS, refusals
-from service.operations.adapting import Adapting
-from service.operations.completing import Completing
+from service.operations.completing import Adapting, Completing
 from service.operations.predicting import Predicting
 from service.store import RefusedRecordError, StoreFullError, StoreUnavailableError
 from terminal.scopes import Scope

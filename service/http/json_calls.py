@@ -27,7 +27,7 @@ from starlette.types import Receive, Scope, Send
 
 from service.auth import Caller
 from service.contract.bodies import invalid_field, refusal
-from service.contract.decoding import LARGE, check_outline
+from service.contract.fields import LARGE, check_outline
 from service.errors import (
     BodyTooLargeError,
     InternalError,

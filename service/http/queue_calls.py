@@ -5,8 +5,7 @@ from typing import Annotated
 from fastapi import Path, Query
 
 from service.contract.bodies import ClusterQuery
-from service.contract.decoding import msgspec_first
-from service.contract.fields import Text
+from service.contract.fields import Text, msgspec_first
 from service.contract.queue_answers import (
     ClustersAnswer,
     EndedJobAnswer,

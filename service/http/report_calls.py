@@ -30,11 +30,10 @@ from service.errors import InvalidFieldError, UnknownJobError, UnknownTuningErro
 from service.http.calls import ANY_TOKEN, Calls
 from service.http.json_calls import CurrentCaller, to_json
 from service.http.openapi import STORE_ERRORS, refusals
-from service.operations.ended_jobs import read_ended_job
+from service.operations.history_showing import TuningRounds, read_ended_job
 from service.operations.method_scores import ShowingMethods
 from service.operations.ranking import Ranking
 from service.operations.request_reports import ReportingRequests
-from service.operations.tuning import TuningRounds
 from service.store import Store
 from terminal.scopes import Scope
 

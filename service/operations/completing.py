@@ -1,9 +1,24 @@
-"""Stores completions, one or several."""
+"""Stores completions, in the form of the API or as resource managers send them."""
 
-from service.contract.answers import IngestionAnswer
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from datetime import tzinfo
+from io import BytesIO
+
+import structlog
+
+from service.adapters import pbs, slurm_json
+from service.adapters.runs import Reason, SkippedError, UnknownStateError
+from service.contract.answers import IngestionAnswer, RecordsAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody, check_length
 from service.errors import TooManyClustersError
-from service.store import Ingested, ReportedCompletion
+from service.store import (
+    Ingested,
+    RefusedRecordError,
+    ReportedCompletion,
+    StoreUnavailableError,
+)
 from service.worker.worker import Worker
 
 NOTHING = Ingested(accepted=0, duplicates=0)
@@ -60,3 +75,139 @@ class Completing:
             return NOTHING
         self._recorder.flush()
         return await self._writer.acknowledged(list(map(self._pseudonyms.report, reports)))
+
+
+log = structlog.get_logger()
+
+PATIENCE_SECONDS = 1.0
+"""Seconds for which a caller waits until its record is durable. Slurm's plugin has no time limit of
+its own, and sends no other record meanwhile."""
+
+GROUP = 1000
+"""Number of runs stored in one commit; other commits pass in between."""
+
+LINES_BYTES = 1 << 14
+"""Bytes of an accounting log that are read at a time, so that other requests pass in between."""
+
+REFUSED = "the database refuses it"
+"""Reason for skipping a record that the database refuses; adapters give all other reasons."""
+
+MOST_STATES = 20
+"""Largest number of unknown states that are logged: a sender could invent any number."""
+
+RecordResult = ReportedCompletion | SkippedError
+"""A run, or the reason for skipping the record."""
+
+
+class Adapting:
+    """Reads records and stores their runs.
+
+    A record without a run is answered with 200 too: Slurm repeats every 30 s a record that is
+    answered otherwise. For the same reason the answer is 200 only when the run is durable: a record
+    that the store cannot take now is sent again.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self._completing = Completing(worker)
+        self._metrics = worker.metrics
+        self._unknown_states: set[str] = set()
+
+    async def slurm_document(self, body: bytes | None, cluster: str | None) -> RecordsAnswer:
+        """Take a document of jobcomp/elasticsearch; None stands for a body that is too large.
+
+        Raises:
+            StoreUnavailableError: the run is not durable yet, and should be sent again.
+        """
+        return await self._take(_alone(_read_document(body, cluster)))
+
+    async def pbs_records(
+        self, body: bytes | None, cluster: str | None, zone: tzinfo
+    ) -> RecordsAnswer:
+        """Take lines of an accounting log; None stands for a body that is too large.
+
+        Raises:
+            StoreUnavailableError: the runs are not durable yet, and should be sent again.
+        """
+        if body is None:
+            return await self._take(_alone(SkippedError(Reason.TOO_LARGE)))
+        return await self._take(_read_in_turns(body, zone=zone, cluster=cluster))
+
+    async def _take(self, outcomes: AsyncIterator[RecordResult]) -> RecordsAnswer:
+        """Store the runs in groups; groups before a failure stay, and count once if sent again."""
+        reports: list[ReportedCompletion] = []
+        skipped: Counter[str] = Counter()
+        stored = NOTHING
+        async for outcome in outcomes:
+            admitted = self._admitted(outcome)
+            if isinstance(admitted, SkippedError):
+                skipped[admitted.reason.value] += 1
+            else:
+                reports.append(admitted)
+            if len(reports) >= GROUP:
+                stored += await self._stored(reports)
+                reports = []
+        stored += await self._stored(reports)
+        if skipped:
+            self._metrics.rejected.inc(skipped.total())
+            self._metrics.skipped(skipped)
+            log.info("records tell of no run", reasons=dict(skipped))
+        return RecordsAnswer(
+            accepted=stored.accepted, duplicates=stored.duplicates, skipped=dict(skipped)
+        )
+
+    def _admitted(self, outcome: RecordResult) -> RecordResult:
+        """Return the completion, or the reason for its refusal."""
+        if isinstance(outcome, UnknownStateError):
+            self._name_state(outcome.state)
+        if isinstance(outcome, SkippedError):
+            return outcome
+        try:
+            self._completing.admit(outcome)
+        except TooManyClustersError as error:
+            log.warning("a record is of one cluster too many", reason=str(error))
+            return SkippedError(Reason.TOO_MANY_CLUSTERS)
+        return outcome
+
+    def _name_state(self, state: str) -> None:
+        """Log an unknown state once."""
+        if state in self._unknown_states or len(self._unknown_states) >= MOST_STATES:
+            return
+        self._unknown_states.add(state)
+        log.warning("runs in a state that this version does not know are left out", state=state)
+
+    async def _stored(self, reports: list[ReportedCompletion]) -> Ingested:
+        try:
+            return await asyncio.wait_for(self._completing.store(reports), PATIENCE_SECONDS)
+        except TimeoutError as error:
+            raise StoreUnavailableError("The record is not durable yet; send it again.") from error
+        except RefusedRecordError:
+            if len(reports) > 1:
+                return sum([await self._stored([report]) for report in reports], NOTHING)
+            self._metrics.skipped({REFUSED: 1})
+            log.warning("the database refuses a record")
+            return NOTHING
+
+
+async def _alone(outcome: RecordResult) -> AsyncIterator[RecordResult]:
+    yield outcome
+
+
+async def _read_in_turns(
+    body: bytes, *, zone: tzinfo, cluster: str | None
+) -> AsyncIterator[RecordResult]:
+    """Yield the results of the records of an accounting log; other requests pass in between."""
+    stream = BytesIO(body)
+    while block := stream.readlines(LINES_BYTES):
+        lines = (line.decode("utf-8", "replace") for line in block)
+        for _, outcome in pbs.read_accounting(lines, zone=zone, cluster=cluster):
+            yield outcome
+        await asyncio.sleep(0)
+
+
+def _read_document(body: bytes | None, cluster: str | None) -> RecordResult:
+    if body is None:
+        return SkippedError(Reason.TOO_LARGE)
+    try:
+        return slurm_json.jobcomp_completion(body, cluster=cluster)
+    except SkippedError as skipped:
+        return skipped

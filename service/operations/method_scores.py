@@ -13,8 +13,8 @@ from service.contract.answers import (
     MethodsAnswer,
     ScoreAnswer,
 )
+from service.operations.history_showing import verdict_of
 from service.operations.queue_showing import all_waits
-from service.operations.tuning import verdict_of
 from service.store import (
     AdoptingRound,
     MethodScore,

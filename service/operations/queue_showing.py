@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from predictors.base import Question
 from predictors.jobs import Prediction, in_agreement, milliseconds
-from service.auth import Caller
+from service.auth import Caller, Pseudonyms
 from service.contract.queue_answers import (
     ClustersAnswer,
     EndedJobAnswer,
@@ -37,9 +37,8 @@ from service.live_queue.forecast_record import (
 )
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_places
 from service.live_queue.wait_scores import ARRIVAL, SINCE, usual_wait
-from service.operations.ended_jobs import read_ended_job
+from service.operations.history_showing import read_ended_job
 from service.operations.predicting import running_on
-from service.pseudonyms import Pseudonyms
 from service.settings import Settings
 from service.store import WaitScore
 from service.worker.worker import Worker

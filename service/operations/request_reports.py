@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from predictors.jobs import Completion, Status
-from service.auth import Caller
+from service.auth import Caller, Pseudonyms
 from service.contract.fields import unix_seconds
 from service.contract.reports import (
     ApplicationReportAnswer,
@@ -19,7 +19,6 @@ from service.contract.reports import (
     UsersQuery,
     UsersReportAnswer,
 )
-from service.pseudonyms import Pseudonyms
 from service.store import Store
 
 MOST_RUNS = 200_000

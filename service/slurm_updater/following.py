@@ -14,8 +14,7 @@ import structlog
 from msgspec import Struct
 
 from service import logs
-from service.slurm_updater.handover import HandOver
-from service.slurm_updater.queries import NonsenseError, ServiceQueries
+from service.slurm_updater.service_calls import HandOver, NonsenseError, ServiceQueries
 from service.slurm_updater.slurm import Slurm, SlurmError
 from service.slurm_updater.updater import Updater, UpdaterOptions
 from terminal.client import Client, RemoteError

@@ -10,7 +10,6 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from service.slurm_updater.handover import HandOver
 from service.slurm_updater.planning import (
     BY_PREDICTION,
     Estimate,
@@ -22,7 +21,7 @@ from service.slurm_updater.planning import (
     noted_estimate,
     reset_changes,
 )
-from service.slurm_updater.queries import ServiceQueries
+from service.slurm_updater.service_calls import HandOver, ServiceQueries
 from service.slurm_updater.slurm import (
     ControllerSettings,
     Slurm,

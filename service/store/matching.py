@@ -8,8 +8,7 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from predictors.jobs import Completion
-from service.store.batches import BatchStatement
-from service.store.rows import ReportedCompletion
+from service.store.rows import BatchStatement, ReportedCompletion
 
 TOLERANCE_SECONDS = 2.0
 """Seconds by which the clocks of a submit filter and of the resource manager may differ."""

@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import astuple
 from sqlalchemy import Connection, select
 
-from service.store.batches import adding
 from service.store.database import Database
+from service.store.rows import adding
 from service.store.tables import completions, queues, wait_scores
 
 SOUGHT_AT_ONCE = 500

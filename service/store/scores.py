@@ -25,10 +25,9 @@ from sqlalchemy import (
 )
 
 from predictors.jobs import Completion, Submission
-from service.store.batches import BatchStatement, adding
 from service.store.database import Database
 from service.store.matching import Match
-from service.store.rows import decode_bounds, decode_estimates
+from service.store.rows import BatchStatement, adding, decode_bounds, decode_estimates
 from service.store.tables import SCORED, daily_scores, predictions, scores
 
 DAY_SECONDS = 86400.0

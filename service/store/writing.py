@@ -10,15 +10,16 @@ import msgspec
 from sqlalchemy import Connection, delete, func, select
 
 from predictors.jobs import Completion
-from service.store.batches import BatchStatement, RowBatch
 from service.store.database import RefusedRecordError
 from service.store.matching import Match, find_matches
 from service.store.rows import (
     COMPLETION,
     PREDICTION,
+    BatchStatement,
     Ingested,
     RecordedPrediction,
     ReportedCompletion,
+    RowBatch,
     completion_row,
     prediction_row,
 )

@@ -13,8 +13,7 @@ from predictors.registry import UNCERTAIN
 from service.contract.answers import TuningAnswer
 from service.store import MethodScore, Side
 from service.web.charts import Chart, ChartLine
-from service.web.frame import Frame, PageQuery
-from service.web.sources import PageSources
+from service.web.frame import Frame, PageQuery, PageSources
 from service.web.wording import DAY, duration, share
 
 FRESH_SECONDS = 20.0

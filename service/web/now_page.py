@@ -8,8 +8,7 @@ from msgspec import Struct
 from service.contract.answers import HealthAnswer
 from service.contract.queue_answers import QueueHeadAnswer
 from service.store import ClusterHistory, MethodScore
-from service.web.frame import Frame, PageQuery
-from service.web.sources import PageSources
+from service.web.frame import Frame, PageQuery, PageSources
 from service.web.wording import DAY, count, duration, share
 
 FRESH_SECONDS = 10.0

@@ -27,8 +27,7 @@ from service.web import (
     users_page,
     what_if_page,
 )
-from service.web.frame import Assets, Frame, PageQuery, Renderer, Visitor
-from service.web.sources import AnswerCache, PageSources
+from service.web.frame import AnswerCache, Assets, Frame, PageQuery, PageSources, Renderer, Visitor
 from service.worker.processes import ChildProcess, come_second
 from service.worker.worker import Worker
 

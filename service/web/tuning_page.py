@@ -6,8 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from service.contract.answers import ChangeAnswer, TuningAnswer, VerdictAnswer
-from service.web.frame import Frame, PageQuery
-from service.web.sources import PageSources
+from service.web.frame import Frame, PageQuery, PageSources
 from service.web.wording import in_words
 
 ORIGINS = {

@@ -14,8 +14,7 @@ from service.contract.reports import (
     UsersReportAnswer,
 )
 from service.errors import InvalidFieldError
-from service.web.frame import Frame, PageQuery
-from service.web.sources import PageSources
+from service.web.frame import Frame, PageQuery, PageSources
 from service.web.wording import count, duration, share
 
 FRESH_SECONDS = 300.0

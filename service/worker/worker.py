@@ -9,10 +9,9 @@ from math import inf
 
 import structlog
 
-from service.auth import Guard
+from service.auth import Guard, read_pseudonyms
 from service.contract.answers import HealthAnswer, HealthStatus
 from service.metrics import Metrics
-from service.pseudonyms import read_pseudonyms
 from service.settings import Settings
 from service.store import (
     Ingested,

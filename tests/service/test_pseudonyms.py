@@ -14,9 +14,9 @@ from running_service import Service
 from predictors.jobs import Completion, Submission
 from predictors.methods.attention import Attention
 from predictors.registry import PREDICTORS
+from service.auth import PseudonymKeyError, Pseudonyms, read_pseudonyms
 from service.cli import main
 from service.http.app import create_app
-from service.pseudonyms import PseudonymKeyError, Pseudonyms, read_pseudonyms
 from service.settings import Settings
 from service.store import open_store
 

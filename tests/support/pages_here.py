@@ -4,8 +4,8 @@ import asyncio
 import pickle
 
 from service.store import open_store
+from service.web.frame import PageSources
 from service.web.site import PageMaker, PageProcess
-from service.web.sources import PageSources
 
 
 class PagesHere(PageProcess):

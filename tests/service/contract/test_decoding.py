@@ -19,8 +19,7 @@ from service.contract.bodies import (
     ExtensionRequest,
     PredictionRequest,
 )
-from service.contract.decoding import LARGE, check_outline, msgspec_first, struct_of
-from service.contract.fields import LIVE_POLICIES
+from service.contract.fields import LARGE, LIVE_POLICIES, check_outline, msgspec_first, struct_of
 from service.contract.queue_bodies import QueueBody
 from service.errors import InvalidFieldError
 from simulator.engine.policies import POLICIES

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from service.operations import adapting
-from service.operations.adapting import Adapting
+from service.operations import completing
+from service.operations.completing import Adapting
 from service.store import StoreUnavailableError, open_store
 
 DATA = Path(__file__).parents[2] / "data"
@@ -111,13 +111,13 @@ def test_a_store_that_hangs_does_not_hang_slurm(service, monkeypatch):
     async def hung(_reports):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(adapting, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(completing, "PATIENCE_SECONDS", 0.05)
     monkeypatch.setattr(service.worker.writer, "acknowledged", hung)
     assert service.post(JOBCOMP, CASES["ordinary"]).status_code == 503
 
 
 def test_a_run_that_is_durable_after_its_sender_gave_up_counts_as_accepted(service, monkeypatch):
-    monkeypatch.setattr(adapting, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(completing, "PATIENCE_SECONDS", 0.05)
     write, may_write = service.worker.store.write, threading.Event()
 
     def slow(*arguments):
@@ -168,7 +168,7 @@ def test_others_get_their_turn_while_a_long_log_is_read(service):
     finally:
         counting.cancel()
     assert answer.skipped == {"a record of another kind": 40_000}
-    assert taken > len(body) / adapting.LINES_BYTES / 2
+    assert taken > len(body) / completing.LINES_BYTES / 2
 
 
 def test_a_long_log_is_stored_in_groups_and_each_run_once(service, monkeypatch):

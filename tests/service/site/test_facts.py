@@ -7,8 +7,14 @@ import pytest
 from runs import a_run, reported
 
 from service.site import facts
-from service.site.accounting import SEPARATOR, known_jobs
-from service.site.facts import filter_modes, queues_of, unknown_runs, updater_without_rights
+from service.site.facts import (
+    SEPARATOR,
+    filter_modes,
+    known_jobs,
+    queues_of,
+    unknown_runs,
+    updater_without_rights,
+)
 
 NOW = time.time()
 HOUR = 3600.0

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from service.contract.queue_bodies import QueueBody
-from service.slurm_updater.handover import NOT_ALLOWED, HandOver, pools_of, read_nodes
+from service.slurm_updater.service_calls import NOT_ALLOWED, HandOver, pools_of, read_nodes
 from service.slurm_updater.slurm import ControllerSettings, rules_of
 from service.slurm_updater.squeue import NO_LIMIT, read_live_queue
 from terminal.client import RemoteError

@@ -30,7 +30,7 @@ from service.slurm_updater.planning import (
     wanted_site_factor,
     wanted_time_min,
 )
-from service.slurm_updater.queries import NonsenseError, ServiceQueries
+from service.slurm_updater.service_calls import NonsenseError, ServiceQueries
 from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, keeps_limits
 from service.slurm_updater.squeue import UnreadableQueueError, read_queue, tasks_of
 from service.slurm_updater.updater import Updater, UpdaterOptions

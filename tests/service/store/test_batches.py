@@ -2,7 +2,7 @@
 
 from sqlalchemy import create_engine, event
 
-from service.store.batches import BatchStatement
+from service.store.rows import BatchStatement
 
 ADD = BatchStatement(
     {"n": "int8"}, "INSERT INTO numbers (n) {incoming} SELECT n FROM incoming WHERE true"

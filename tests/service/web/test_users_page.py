@@ -9,8 +9,7 @@ from service.contract.reports import (
     UsersReportAnswer,
 )
 from service.web import users_page
-from service.web.frame import Frame, PageQuery, Visitor
-from service.web.sources import AnswerCache
+from service.web.frame import AnswerCache, Frame, PageQuery, Visitor
 
 
 class Reporting:

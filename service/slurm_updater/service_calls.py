@@ -1,0 +1,241 @@
+"""Calls of the service: predictions, priorities, and the queue and machine that it is handed."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import IO, Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from predictors.jobs import Submission
+from service.slurm_updater.planning import Estimate
+from service.slurm_updater.slurm import ControllerSettings, Slurm, SlurmError
+from service.slurm_updater.squeue import QueuedJob, UnreadableQueueError, read_live_queue
+from terminal.client import Client, RemoteError, fields_of
+
+NOT_ALLOWED = (
+    "the queue is not handed over: the token needs the scopes predict and ingest "
+    "(walltimed token issue updater --scope predict --scope ingest)"
+)
+
+
+class HandOver:
+    """Sends the queue and the machine to the service, in the place of what was sent before.
+
+    Args:
+        slurm: the commands.
+        cluster: name of the queue; None is Slurm's ClusterName.
+    """
+
+    def __init__(
+        self, slurm: Slurm, client: Client, cluster: str | None, *, clock: Callable[[], float]
+    ) -> None:
+        self._slurm = slurm
+        self._client = client
+        self._cluster = cluster
+        self._clock = clock
+
+    def send(self, site: ControllerSettings, shown: IO[bytes]) -> str | None:
+        """Send what squeue has just shown, and what sinfo shows.
+
+        Returns:
+            A sentence about the obstacle, if there is one.
+
+        Raises:
+            OSError: the service cannot be reached.
+        """
+        name = self._cluster or site.cluster
+        taken_at = self._clock()
+        try:
+            nodes = read_nodes(self._slurm.shown_nodes())
+            pools = pools_of(nodes)
+            if not pools:
+                return "the queue is not handed over: sinfo shows no processors that run jobs"
+            jobs = read_live_queue(shown, name, down_partitions(nodes))
+        except (SlurmError, UnreadableQueueError) as error:
+            return f"the queue is not handed over: {error}"
+        body = {"taken_at": taken_at, "pools": pools, **site.rules, **jobs}
+        try:
+            self._client.call("PUT", f"/v1/clusters/{quote(name, safe='')}/snapshot", body)
+        except RemoteError as error:
+            if error.status == HTTPStatus.FORBIDDEN:
+                return NOT_ALLOWED
+            return f"the queue is not handed over: {error}"
+        return None
+
+
+class NodeProcessors(Struct, frozen=True, kw_only=True):
+    """A node and the partitions that it is in.
+
+    Attributes:
+        usable: processors that run jobs or could; not those that are down or drained.
+    """
+
+    usable: int
+    partitions: frozenset[str]
+
+
+def read_nodes(printed: str) -> dict[str, NodeProcessors]:
+    """Return the nodes by name; unreadable lines are left out."""
+    nodes: dict[str, NodeProcessors] = {}
+    for line in printed.splitlines():
+        name, _, rest = line.strip().partition("|")
+        partition, _, counts = rest.partition("|")
+        numbers = counts.split("/")
+        if not name or len(numbers) != 4 or not all(part.isdecimal() for part in numbers):
+            continue
+        node = nodes.get(name)
+        nodes[name] = NodeProcessors(
+            usable=int(numbers[0]) + int(numbers[1]),  # allocated and idle
+            partitions=(node.partitions if node else frozenset()) | {partition},
+        )
+    return nodes
+
+
+def pools_of(nodes: Mapping[str, NodeProcessors]) -> list[dict[str, Any]]:
+    """Return the pools of a snapshot: partitions that share nodes are one pool.
+
+    The largest pool comes first: the service puts jobs of unknown partitions there.
+    """
+    groups = joined(node.partitions for node in nodes.values())
+    pools: list[dict[str, Any]] = [
+        {
+            "processors": sum(n.usable for n in nodes.values() if n.partitions <= group),
+            "queues": sorted(group),
+        }
+        for group in groups
+    ]
+    usable = [pool for pool in pools if pool["processors"] > 0]
+    return sorted(usable, key=lambda pool: (-pool["processors"], pool["queues"]))
+
+
+def joined(sets: Iterable[frozenset[str]]) -> Sequence[frozenset[str]]:
+    """Return the sets, with all sets that share an element merged."""
+    groups: list[frozenset[str]] = []
+    for each in sets:
+        touching = [group for group in groups if group & each]
+        groups = [group for group in groups if not group & each]
+        groups.append(frozenset().union(each, *touching))
+    return groups
+
+
+def down_partitions(nodes: Mapping[str, NodeProcessors]) -> frozenset[str]:
+    """Return the partitions without a processor that can run a job."""
+    every = frozenset[str]().union(*(node.partitions for node in nodes.values()))
+    return every.difference(*(node.partitions for node in nodes.values() if node.usable))
+
+
+BATCH = 500
+"""Jobs in one request; the service answers others in between."""
+
+_REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
+class NonsenseError(Exception):
+    """Raised when the answer is not one of the service."""
+
+
+class _Prediction(Struct):
+    predicted_walltime: float
+    prediction_id: str
+
+
+class _Predictions(Struct):
+    predictions: list[_Prediction]
+
+
+class _Priority(Struct):
+    job_id: str
+    priority: float
+
+
+class _Priorities(Struct):
+    priorities: list[_Priority]
+
+
+class ServiceQueries:
+    """The service's predictions and priorities of jobs; refused jobs are left out.
+
+    Every call raises what ``Client.call`` does, but for such refusals, and NonsenseError.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def predictions(self, jobs: Sequence[QueuedJob]) -> dict[str, Estimate]:
+        """Return predictions of the runtimes of jobs, by job id."""
+        return dict(self._in_batches(jobs, self._predict))
+
+    def priorities(self, jobs: Sequence[QueuedJob], now: float) -> dict[str, float]:
+        """Return priorities by the accuracy of users and the wait, by job id."""
+        return dict(self._in_batches(jobs, lambda some: self._rank(some, now)))
+
+    def _predict(self, jobs: Sequence[QueuedJob]) -> list[tuple[str, Estimate]]:
+        question = {"submissions": [_as_of_now(job.submission) for job in jobs]}
+        answer = self._client.call("POST", "/v1/predictions/batch", question)
+        predictions = _decoded(answer, _Predictions).predictions
+        if len(predictions) != len(jobs):
+            raise NonsenseError("The service answered another number of predictions.")
+        return [
+            (job.job_id, _estimate(job, each)) for job, each in zip(jobs, predictions, strict=True)
+        ]
+
+    def _rank(self, jobs: Sequence[QueuedJob], now: float) -> list[tuple[str, float]]:
+        question = {
+            "now": now,
+            "cluster": jobs[0].submission.cluster,
+            "jobs": [
+                {
+                    name: value
+                    for name, value in fields_of(job.submission).items()
+                    if name in ("job_id", "user", "requested_walltime", "submit_time")
+                }
+                for job in jobs
+            ],
+        }
+        answer = self._client.call("POST", "/v1/priorities", question)
+        return [(each.job_id, each.priority) for each in _decoded(answer, _Priorities).priorities]
+
+    def _in_batches(
+        self, jobs: Sequence[QueuedJob], ask: Callable[[Sequence[QueuedJob]], list[Any]]
+    ) -> list[Any]:
+        answers = []
+        for first in range(0, len(jobs), BATCH):
+            answers += self._without_refused(jobs[first : first + BATCH], ask)
+        return answers
+
+    def _without_refused(
+        self, jobs: Sequence[QueuedJob], ask: Callable[[Sequence[QueuedJob]], list[Any]]
+    ) -> list[Any]:
+        """Return the answers about all jobs that the service does not refuse, by bisection."""
+        try:
+            return ask(jobs)
+        except RemoteError as error:
+            if error.status not in _REFUSED:
+                raise
+        if len(jobs) == 1:
+            return []
+        middle = len(jobs) // 2
+        return [
+            *self._without_refused(jobs[:middle], ask),
+            *self._without_refused(jobs[middle:], ask),
+        ]
+
+
+def _as_of_now(submission: Submission) -> dict[str, Any]:
+    """Return the fields without submit time, so that runs that ended since then count."""
+    return {name: each for name, each in fields_of(submission).items() if name != "submit_time"}
+
+
+def _estimate(job: QueuedJob, answer: _Prediction) -> Estimate:
+    if not 0 < answer.predicted_walltime <= job.submission.requested_walltime:
+        raise NonsenseError("The service predicts what cannot be.")
+    return Estimate(predicted=answer.predicted_walltime, prediction_id=answer.prediction_id)
+
+
+def _decoded(answer: bytes, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(answer, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise NonsenseError(f"This is no answer of the service: {error}") from error
