@@ -167,6 +167,10 @@ class TooManyClustersError(InvalidFieldError):
         )
 
 
+class StartingError(UnavailableError):
+    """The service is still reading its history; it answers from all of it, or not at all."""
+
+
 class MungeTooLongError(UnavailableError):
     """munged does not answer the service."""
 

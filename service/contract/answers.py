@@ -20,7 +20,8 @@ class BasisAnswer:
         str,
         Field(
             description="history: runs of the user; others: the user has none, so runs of other "
-            "users; cold-start: none, so the request; young-cluster, too-few-jobs, failure."
+            "users; cold-start: none, so the request; starting: the history is still being read, "
+            "so the request; young-cluster, too-few-jobs, failure."
         ),
     ]
 

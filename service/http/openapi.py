@@ -20,6 +20,7 @@ from service.errors import (
     MissingTokenError,
     MungeTooLongError,
     ServiceError,
+    StartingError,
     UnavailableError,
     UnsupportedMediaTypeError,
 )
@@ -109,8 +110,9 @@ OF_EVERY_CALL: tuple[type[ServiceError], ...] = (
     ForbiddenError,
     InternalError,
     MungeTooLongError,
+    StartingError,
 )
-"""The errors of every call that needs a token."""
+"""The errors that any call that needs a token may give."""
 
 BODY_ERRORS = (
     MalformedJSONError,

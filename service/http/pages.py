@@ -98,7 +98,7 @@ class Pages:
         detail = f"{error.field}: {error}" if isinstance(error, InvalidFieldError) else str(error)
         url = own_address(request)
         content = await self.site.problem(error.status.phrase, detail, visitor, url)
-        return html(content, error.status)
+        return HTMLResponse(content, error.status, {**HEADERS, **error.headers})
 
 
 def add_pages(calls: Calls, site: Website, visitors: Visitors) -> None:

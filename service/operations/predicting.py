@@ -6,11 +6,11 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from predictors.base import Question
+from predictors.base import Question, request_of
 from predictors.correction import next_estimate
 from predictors.correction_by_history import SHARE
 from predictors.distribution import MARGIN_SECONDS
-from predictors.jobs import Prediction, Submission, in_agreement
+from predictors.jobs import Basis, Prediction, Submission, in_agreement
 from predictors.methods.least_cost import LeastCost
 from predictors.registry import AUTO, UNCERTAIN
 from service.auth import EVERYBODY, Caller
@@ -35,6 +35,9 @@ from service.worker.worker import Worker
 PREDICTIONS_PER_TURN = 16
 """Number of predictions made in one turn of the event loop; other requests pass in between."""
 
+STARTING = Basis(jobs=0, reason="starting")
+"""Basis of the answer to a submit filter before the history has been read."""
+
 
 class Predicting:
     """Predicts from memory; nothing here waits for the store."""
@@ -51,20 +54,26 @@ class Predicting:
         self._serial = count(1)
 
     def predict(self, body: PredictionRequest, caller: Caller) -> PredictionAnswer:
-        """Predict one job.
+        """Predict one job; before the history has been read, as its request.
+
+        Submit filters ask for one job, and pause after an error.
 
         Raises:
             ForbiddenError: the caller may not ask about another user's job.
             InvalidFieldError: there is no method of that name.
         """
         method = method_of(body.method, self._settings.method)
-        return self._answer(body, method, self._question(body, method), self._clock(), caller)
+        question, now = self._question(body, method), self._clock()
+        if not self._follower.started:
+            return self._request(body, method, now, caller)
+        return self._answer(body, method, question, now, caller)
 
     async def predict_batch(self, body: PredictionBatch) -> PredictionsAnswer:
         """Predict several jobs, in order.
 
         Raises:
             InvalidFieldError: there is no method of that name, or there are too many jobs.
+            StartingError: the history has not been read.
         """
         method = method_of(body.method, self._settings.method)
         question = self._question(body, method)
@@ -83,6 +92,7 @@ class Predicting:
         Raises:
             InvalidFieldError: the prediction is longer than the request, or the submission has
                 another request.
+            StartingError: the history has not been read, and there is a submission.
         """
         if body.predicted_walltime > body.requested_walltime:
             raise InvalidFieldError(
@@ -154,8 +164,7 @@ class Predicting:
         state = self._follower.state_of(submission.cluster)
         as_of = later(submission, body.elapsed or 0.0)
         prediction = running_on(state.ask(method, as_of, question), body.elapsed)
-        self._metrics.predictions_of(prediction.method).inc()
-        prediction_id = f"{self._prefix}-{next(self._serial):x}"
+        prediction_id = self._next_id()
         is_recorded = self._settings.record_predictions and caller.restricted_to is None
         if is_recorded and body.elapsed is None:
             self._recorder.later(
@@ -167,6 +176,28 @@ class Predicting:
                     prediction_id=prediction_id,
                 )
             )
+        return self._shown(body, submission, prediction, prediction_id)
+
+    def _request(
+        self, body: AskedSubmission, method: str, now: float, caller: Caller
+    ) -> PredictionAnswer:
+        """Return the request in place of a prediction, which is not recorded."""
+        submission = caller.own(self._hide(body.submission(now)))
+        prediction = request_of(submission, method=method, basis=STARTING)
+        return self._shown(body, submission, prediction, self._next_id())
+
+    def _next_id(self) -> str:
+        return f"{self._prefix}-{next(self._serial):x}"
+
+    def _shown(
+        self,
+        body: AskedSubmission,
+        submission: Submission,
+        prediction: Prediction,
+        prediction_id: str,
+    ) -> PredictionAnswer:
+        """Count a prediction, and return its answer."""
+        self._metrics.predictions_of(prediction.method).inc()
         shown = in_agreement(prediction)
         return PredictionAnswer(
             predicted_walltime=shown.predicted_walltime,

@@ -25,6 +25,7 @@ class TakingQueues:
     def __init__(self, worker: Worker) -> None:
         self._settings = worker.settings
         self._keeper = worker.queues
+        self._follower = worker.follower
         self._hide = worker.pseudonyms.submission
         self._cluster_limit = worker.cluster_limit
         self._clock = worker.clock
@@ -36,7 +37,9 @@ class TakingQueues:
             SnapshotTooLargeError: it has too many jobs.
             InvalidFieldError: a job is in it twice, or it was taken in the future.
             TooManyClustersError: the service has as many clusters as it may have.
+            StartingError: the history has not been read, so the queue could not be forecast.
         """
+        self._follower.check_started()
         self._cluster_limit.admit(cluster)
         now = self._clock()
         taken_at = now if body.taken_at is None else unix_seconds(body.taken_at)

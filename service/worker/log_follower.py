@@ -6,6 +6,7 @@ from time import perf_counter
 
 import structlog
 
+from service.errors import StartingError
 from service.store import LogReader, StoreError
 from service.worker.live_state import ClusterState, LiveState
 
@@ -76,6 +77,15 @@ class LogFollower:
         """Return whether the history has been read."""
         return self._reader is not None
 
+    def check_started(self) -> None:
+        """Refuse what needs the history until it has been read.
+
+        Raises:
+            StartingError: the history has not been read.
+        """
+        if not self.started:
+            raise StartingError
+
     @property
     def error(self) -> StoreError | None:
         """Return the reason if the log cannot be followed now; else None."""
@@ -103,7 +113,12 @@ class LogFollower:
         self.step()
 
     def state_of(self, cluster: str) -> ClusterState:
-        """Return the state of a cluster after a ``look``; operations answer from it."""
+        """Return the state of a cluster after a ``look``; operations answer from it.
+
+        Raises:
+            StartingError: the history has not been read.
+        """
+        self.check_started()
         self.look()
         return self._live.of(cluster)
 

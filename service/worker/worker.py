@@ -269,6 +269,7 @@ class Worker:
         """Read the history, then follow the log."""
         started = time.perf_counter()
         learned, reader = await self._fold_with_retries()
+        await asyncio.to_thread(catch_up, learned, reader)  # else two ready workers would differ
         self.recorder.note_erasure(self._known_erasure)
         self.live.adopt(learned)
         self.follower.start(reader)

@@ -35,15 +35,62 @@ def test_until_the_history_is_folded_the_service_is_not_ready_but_answers(sqlite
     may_go_on = threading.Event()
     monkeypatch.setattr(slow.worker, "_fold", lambda: may_go_on.wait() and fold())
     monkeypatch.setattr(slow, "wait_until", lambda _: None)
+    recorded = []
+    monkeypatch.setattr(slow.worker.recorder, "later", recorded.append)
     with slow:
         answer = slow.get("/health/ready")
         assert answer.status_code == 503
         assert (answer.json()["status"], answer.json()["lag"]) == ("starting", 2)
         assert slow.metric("walltimed_ready") == 0
-        assert slow.predict(user="ada")["predicted_walltime"] == 3600.0
+        first = slow.predict(user="ada")
+        assert first["predicted_walltime"] == 3600.0
+        assert first["basis"] == {"jobs": 0, "reason": "starting"}
         may_go_on.set()
         InProcess.wait_until(lambda: slow.get("/health/ready").status_code == 200)
         assert slow.predict(user="ada")["predicted_walltime"] == 900.0
+    assert len(recorded) == 1, "the answer of a starting service was recorded"
+
+
+@pytest.fixture
+def starting(sqlite_url, monkeypatch):
+    """A service that never ends to read its history."""
+    service, is_over = InProcess(sqlite_url), threading.Event()
+    fold = service.worker._fold
+    monkeypatch.setattr(service.worker, "_fold", lambda: is_over.wait() and fold())
+    monkeypatch.setattr(service, "wait_until", lambda _: None)
+    with service:
+        yield service
+        is_over.set()
+
+
+JOB = {"user": "ada", "requested_walltime": 3600.0}
+WAITING = {"job_id": "1", "submit_time": NOW, **JOB}
+HISTORY_CALLS = [
+    ("POST", "/v1/predictions/batch", {"submissions": [JOB]}),
+    ("POST", "/v1/predictions/extend",
+     {"predicted_walltime": 60.0, "requested_walltime": 3600.0, "elapsed": 60.0,
+      "submission": JOB}),
+    ("POST", "/v1/priorities", {"jobs": [WAITING]}),
+    ("GET", "/v1/users/ada/accuracy", None),
+    ("GET", "/v1/accuracy-groups", None),
+    ("PUT", "/v1/clusters/default/snapshot",
+     {"pools": [{"processors": 4}]}),
+    ("POST", "/v1/forecasts",
+     {"machine": {"processors": 4}, "policy": "easy", "now": NOW, "running": [],
+      "waiting": [WAITING | {"requested_processors": 1}]}),
+    ("GET", "/users", None),
+]  # fmt: skip
+"""One call of each kind that answers from the history."""
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "body"), HISTORY_CALLS, ids=[path for _, path, _ in HISTORY_CALLS]
+)
+def test_a_starting_service_gives_programs_no_answer_from_an_empty_history(
+    starting, verb, path, body
+):
+    answer = starting.request(verb, path, json=body)
+    assert (answer.status_code, answer.headers.get("retry-after")) == (503, "1"), answer.text
 
 
 def test_a_history_that_cannot_be_folded_yet_is_folded_later(sqlite_url, monkeypatch):
