@@ -79,7 +79,11 @@ class UnknownUserError(NotFoundError):
 
 
 class UnknownSnapshotError(NotFoundError):
-    """No queue was handed over for this cluster."""
+    """No queue of this cluster is handed over; `walltimed slurm-updater --mode off` does that."""
+
+
+class UnknownClusterError(NotFoundError):
+    """No run, prediction or queue of this cluster is known."""
 
 
 class UnknownJobError(NotFoundError):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from predictors.jobs import DEFAULT_CLUSTER
 from terminal import munge
 from terminal.console import CommandError, ExitCode, err
 
@@ -40,17 +41,18 @@ ClusterName = Annotated[
     str | None,
     typer.Option(
         envvar="WALLTIMED_CLUSTER",
-        help="Name of the cluster. Default: the one whose queue the service knows.",
+        help="Name of the cluster. Default: the only one that the service knows, or "
+        "whose queue it knows.",
     ),
 ]
 
 
 class ClusterService:
-    """The calls of the service about one cluster; without a name, the only one with a queue."""
+    """The calls of the service about one cluster; without a name, about its usual one."""
 
     def __init__(self, client: "Client", name: str | None) -> None:
         self.client = client
-        self.name = name or only_cluster(client)
+        self.name = cluster_for(client, name)
 
     def get(self, path: str, **query: object) -> dict[str, Any]:
         """Return the answer to a query about the cluster; parameters that are None are not sent."""
@@ -204,16 +206,18 @@ def path_to(path: str, **query: object) -> str:
     return f"{path}?{urlencode(parameters)}" if parameters else path
 
 
-def only_cluster(client: "Client") -> str:
-    """Return the only cluster that has a queue.
+def cluster_for(client: "Client", name: str | None) -> str:
+    """Return the named cluster, else the service's usual one; any name if it knows none yet.
 
     Raises:
-        CommandError: there are several.
+        CommandError: the name is unknown, or there are several clusters and none is named.
     """
-    names = [each["cluster"] for each in answer_of(client, "GET", "/v1/clusters")["clusters"]]
-    if len(names) > 1:
-        raise CommandError(
-            f"There are several clusters: name one of {', '.join(names)} by --cluster.",
-            ExitCode.USAGE,
-        )
-    return names[0] if names else "default"
+    answer = answer_of(client, "GET", "/v1/clusters")
+    known = answer["known"]
+    if name is None and (answer["usual"] or not known):
+        return answer["usual"] or DEFAULT_CLUSTER
+    if name in known or (name and not known):
+        return name
+    refuse_while_starting(client)
+    problem = f"No cluster {name!r} is known" if name else "There are several clusters"
+    raise CommandError(f"{problem}: name one of {', '.join(known)} by --cluster.", ExitCode.USAGE)

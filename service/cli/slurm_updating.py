@@ -33,11 +33,17 @@ def slurm_updater(
         str, typer.Option(help="URL of the service, or unix:FILE.")
     ] = "http://127.0.0.1:8580",
     token_file: Annotated[
-        Path | None, typer.Option(help="File with a token of scopes predict and ingest.")
+        Path | None,
+        typer.Option(
+            help="File with a token of scopes predict and ingest; ingest is enough to hand over."
+        ),
     ] = None,
     mode: Annotated[
         Mode,
-        typer.Option(help="observe notes predictions in AdminComment; soft also sets TimeMin."),
+        typer.Option(
+            help="observe notes predictions in AdminComment; soft also sets TimeMin; off, without "
+            "--order, only hands the queue over."
+        ),
     ] = Mode.OBSERVE,
     order: Annotated[
         Order, typer.Option(help="Jobs that SiteFactor puts first; needs priority/multifactor.")
@@ -118,12 +124,16 @@ def slurm_updater(
         walltimed slurm-updater --dry-run
         walltimed slurm-updater --once --json
         walltimed slurm-updater --mode soft --order psp --partition short
+        walltimed slurm-updater --mode off --token-file /etc/walltimed/jobcomp-token
     """
     from service.slurm_updater.following import UpdaterSettings, follow_instead, open_updater
     from service.slurm_updater.updater import UpdaterOptions
 
-    if mode is Mode.OFF and order is Order.NONE:
-        raise CommandError("With --mode off there is nothing to do but --order.", ExitCode.USAGE)
+    if mode is Mode.OFF and order is Order.NONE and not hand_over:
+        raise CommandError(
+            "With --mode off, --order none and --no-hand-over there is nothing to do.",
+            ExitCode.USAGE,
+        )
     if token_file:
         token_of(token_file)  # a wrong one is told in a sentence
     options = UpdaterOptions(

@@ -71,9 +71,19 @@ class QueueHeadAnswer:
 
 @dataclass(slots=True)
 class ClustersAnswer:
-    """The clusters whose snapshots were handed over."""
+    """The clusters whose snapshots were handed over, and the names of all."""
 
     clusters: Annotated[list[QueueHeadAnswer], Field(description="The last snapshot of each.")]
+    known: Annotated[
+        list[str], Field(description="Clusters with runs, predictions or a snapshot, by name.")
+    ]
+    usual: Annotated[
+        str | None,
+        Field(
+            description="Cluster that commands and pages take where none is named: the only known "
+            "one, else the only one with a snapshot; null without any or with several."
+        ),
+    ]
 
 
 @dataclass(slots=True)

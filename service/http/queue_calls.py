@@ -82,8 +82,8 @@ def add_snapshots(calls: Calls, taking: TakingQueues, showing: ShowingQueues) ->
 
     @calls.get("/v1/clusters", tag="queues", scopes=READERS)
     async def clusters() -> ClustersAnswer:
-        """List the clusters whose snapshots were handed over, without their jobs."""
-        return showing.all_clusters()
+        """List the clusters whose snapshots were handed over, without jobs, and all names."""
+        return await showing.all_clusters()
 
     @calls.get(
         "/v1/clusters/{cluster:path}/snapshot",

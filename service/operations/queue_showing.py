@@ -26,7 +26,7 @@ from service.contract.queue_answers import (
     WaitScoresAnswer,
 )
 from service.contract.queue_bodies import QueueQuery
-from service.errors import UnknownSnapshotError
+from service.errors import UnknownJobError, UnknownSnapshotError
 from service.live_queue.forecast_record import (
     ForecastPoint,
     ForecastState,
@@ -38,6 +38,7 @@ from service.live_queue.forecast_record import (
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_places
 from service.live_queue.wait_scores import ARRIVAL, SINCE, usual_wait
 from service.operations.history_showing import read_ended_job
+from service.operations.known_clusters import KnownClusters, usual_cluster
 from service.operations.predicting import running_on
 from service.settings import Settings
 from service.store import WaitScore
@@ -145,15 +146,17 @@ class ShowingQueues(ShowingQueue):
         self._keeper = worker.queues
         self._follower = worker.follower
         self._store = worker.store
+        self.known = KnownClusters(worker)
 
-    @property
-    def clusters(self) -> list[str]:
-        """Return the clusters that have a queue."""
-        return [queue.snapshot.cluster for queue in self._keeper.all]
+    async def all_clusters(self) -> ClustersAnswer:
+        """Return all queues without their jobs, and the names of all clusters."""
+        names = await self.known.names()
+        usual = usual_cluster(names, self.known.queued)
+        return ClustersAnswer(clusters=self.heads(), known=names, usual=usual)
 
-    def all_clusters(self) -> ClustersAnswer:
+    def heads(self) -> list[QueueHeadAnswer]:
         """Return all queues without their jobs."""
-        return ClustersAnswer(clusters=[self._head(queue) for queue in self._keeper.all])
+        return [self._head(queue) for queue in self._keeper.all]
 
     def _head(self, queue: LiveQueue) -> QueueHeadAnswer:
         state = self._forecast_state(queue)
@@ -183,8 +186,19 @@ class ShowingQueues(ShowingQueue):
         jobs = queue.snapshot.jobs if queue else ()
         job = next((each for each in jobs if each.job_id == job_id), None)
         if queue is None or job is None or not caller.can_see(job.submission.user):
-            return await asyncio.to_thread(read_ended_job, self._store, cluster, job_id, caller)
+            return await self._ended_job(cluster, job_id, caller, has_queue=queue is not None)
         return self._live_job(queue, job)
+
+    async def _ended_job(
+        self, cluster: str, job_id: str, caller: Caller, *, has_queue: bool
+    ) -> EndedJobAnswer:
+        """Return the runs of a job that has ended; without a queue, an error says so, too."""
+        try:
+            return await asyncio.to_thread(read_ended_job, self._store, cluster, job_id, caller)
+        except UnknownJobError as error:
+            if has_queue:
+                raise
+            raise UnknownJobError(f"{error} {UnknownSnapshotError()}") from error
 
     def _live_job(self, queue: LiveQueue, job: LiveJob) -> LiveJobDetailAnswer:
         """Return a job of the queue, its forecasts, and the runs that its prediction rests on."""

@@ -1,6 +1,6 @@
 """Finds faults between resource manager, service and history, and names remedies."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -36,6 +36,9 @@ REMEDIES: Mapping[str, str] = {
     "other-mode": "Let the resource manager read the file: touch job_submit.lua (Slurm), `qmgr -c "
     "'import hook walltimed application/x-config default {path}'` (PBS).",
     "no-rights": "sacctmgr -i add user {user} account=root adminlevel=operator",
+    "no-queue": "Beside Slurm's filter, `walltimed slurm-updater --mode off --token-file "
+    "/etc/walltimed/jobcomp-token` hands it over and changes nothing (docs/slurm.md); under PBS "
+    "walltimed-pbs does.",
     "queue-trouble": "docs/forecasts.md says which sizes can be forecast; the log has more.",
     "old-queue": "Look at its sender: the journal of walltimed-slurm-updater or "
     "walltimed-pbs-queue.",
@@ -251,6 +254,16 @@ def check_queue(
     if now - taken_at > oldest:
         says = f"The queue of cluster '{cluster}' was handed over {duration(now - taken_at)} ago."
         yield fault("old-queue", says, cluster=cluster)
+
+
+def check_handed_over(asking: Collection[str], queued: Collection[str]) -> Iterator[Diagnosis]:
+    """Yield a note about clusters for which predictions are asked and no queue is handed over."""
+    if missing := sorted({*asking} - {*queued}):
+        names = ", ".join(f"'{name}'" for name in missing)
+        yield note(
+            "no-queue",
+            f"No queue is handed over of cluster {names}: users do not learn when jobs will start.",
+        )
 
 
 def without_rights(user: str) -> Diagnosis:

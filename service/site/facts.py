@@ -17,6 +17,7 @@ from service.site.diagnosing import (
     Diagnosis,
     FilterMode,
     check_filter_mode,
+    check_handed_over,
     check_queue,
     note,
     unknown_to_accounting,
@@ -54,8 +55,12 @@ def site_faults(
         yield from check_filter_mode(mode, asking, now)
     if user := updater_without_rights():
         yield without_rights(user)
-    for cluster, taken_at, trouble in queues_of(store):
+    queues = list(queues_of(store))
+    for cluster, taken_at, trouble in queues:
         yield from check_queue(cluster, taken_at, trouble, now=now, oldest=oldest)
+    yield from check_handed_over(
+        store.past_runs.predicted_clusters(), [name for name, *_ in queues]
+    )
     for cluster, jobs in unknown_runs(store, known_jobs(since), since, now).items():
         yield unknown_to_accounting(cluster, jobs)
 

@@ -72,6 +72,11 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
         """Whether `walltimed connect --off` has stopped every effect on jobs."""
         return bool(self.off_switch) and Path(self.off_switch).exists()
 
+    @property
+    def changes_jobs(self) -> bool:
+        """Whether jobs are changed at all, beside the handing over of the queue."""
+        return self.mode is not Mode.OFF or self.order is not Order.NONE
+
     def concern(self, job: QueuedJob) -> bool:
         """Return whether the site's options allow the job and its user has not opted out."""
         submission = job.submission
@@ -198,6 +203,8 @@ class Updater:
                 warnings += [obstacle] if obstacle else []
             queue = queue_in(shown, self._options.cluster or site.cluster)
         jobs = [job for job in queue if self._options.concern(job)]
+        if not self._options.changes_jobs:
+            return QueueUpdate(jobs=len(jobs), warnings=warnings)
         self._memories = {job.job_id: self._memories.get(job.job_id) or JobMemory() for job in jobs}
         estimates, questions = self._estimates(jobs, rules, now)
         found = QueueUpdate(jobs=len(jobs), asked=questions, warnings=warnings)

@@ -17,15 +17,23 @@ from service.store.tables import completions, predictions
 _RUNS = select(*(completions.c[name] for name in COMPLETION))
 _ROWS_AT_ONCE = 1000
 
+MOST_PREDICTED = 100
+"""Most clusters with predictions that are named; callers may have invented any number."""
+
 # Jumps from one value to the next larger through an index, instead of reading every row.
-_CLUSTERS = """
+_NAMES = """
     WITH RECURSIVE found (name) AS (
-        SELECT min(cluster) FROM completions
+        SELECT min(cluster) FROM {rows}
         UNION ALL
-        SELECT (SELECT min(cluster) FROM completions WHERE cluster > found.name)
+        SELECT (SELECT min(cluster) FROM {rows} AND cluster > found.name)
         FROM found WHERE found.name IS NOT NULL
     )
     SELECT name FROM found WHERE name IS NOT NULL"""
+_CLUSTERS = _NAMES.format(rows="completions WHERE 1 = 1")
+_PREDICTED_CLUSTERS = tuple(
+    f"{_NAMES} LIMIT {MOST_PREDICTED}".format(rows=f"predictions WHERE {kind}")
+    for kind in ("outcome IS NULL", "outcome = 'scored'")
+)
 
 # Users by the same jumps, and of each the runs from the end of the oldest needed one on. Further
 # runs of the same second are read too, which does no harm.
@@ -87,6 +95,16 @@ class PastRuns:
         """Return the clusters that have a history, by name."""
         with self._database.reading() as connection:
             return list(connection.execute(text(_CLUSTERS)).scalars())
+
+    def predicted_clusters(self) -> list[str]:
+        """Return the clusters with an open or scored prediction, by name; at most some hundred."""
+        with self._database.reading() as connection:
+            found = [
+                name
+                for statement in _PREDICTED_CLUSTERS
+                for name in connection.execute(text(statement)).scalars()
+            ]
+        return sorted({*found})
 
     def active_clusters(self) -> list[str]:
         """Return the clusters that have a history, those with the latest runs first."""

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service import logs
-from service.errors import PagesBusyError, PageTooLongError
+from service.errors import PagesBusyError, PageTooLongError, UnknownClusterError
+from service.operations.known_clusters import usual_cluster
 from service.operations.queue_showing import ShowingQueues
 from service.operations.ranking import Ranking
 from service.operations.what_if import WhatIf
@@ -237,11 +238,12 @@ class Website:
             query: of the type that the table says.
 
         Raises:
+            UnknownClusterError: nothing is known of the cluster.
             UnknownJobError: there is no such job, or it is not the visitor's to see.
         """
         if name == "users" and not visitor.sees_everybody:
             name = "user"
-        frame = self._frame(visitor, PAGES[name].menu, query.cluster, url)
+        frame = await self._frame(visitor, PAGES[name].menu, query.cluster, url)
         return await self._process.make(name, frame, query, await self._facts(name, frame, query))
 
     async def _facts(self, name: str, frame: Frame, query: Any) -> Any:
@@ -277,7 +279,7 @@ class Website:
         """Return an error page, with the menu for a visitor."""
         if visitor is None:
             return await self._rendered("problem", title=title, detail=detail)
-        frame = self._frame(visitor, "/", None, url)
+        frame = await self._frame(visitor, "", None, url)
         menu = menu_of(visitor)
         return await self._rendered("problem", title=title, detail=detail, frame=frame, menu=menu)
 
@@ -285,12 +287,15 @@ class Website:
         text = await asyncio.to_thread(self._renderer.render, template, **variables)
         return text.encode()
 
-    def _frame(self, visitor: Visitor, path: str, cluster: str | None, url: str) -> Frame:
-        # Clusters with a history and clusters with a queue, the default one first.
-        named = {*self._worker.live.names, *self._queues.clusters}
-        clusters = sorted(named, key=lambda name: (name != DEFAULT_CLUSTER, name))
-        chosen = cluster or (clusters[0] if clusters else DEFAULT_CLUSTER)
-        return Frame(visitor, path, chosen, tuple(clusters), url)
+    async def _frame(self, visitor: Visitor, path: str, cluster: str | None, url: str) -> Frame:
+        known = self._queues.known
+        clusters = sorted(await known.names(), key=lambda name: (name != DEFAULT_CLUSTER, name))
+        usual = usual_cluster(clusters, known.queued) or next(iter(clusters), DEFAULT_CLUSTER)
+        if cluster and clusters and cluster not in clusters:
+            raise UnknownClusterError(
+                f"No cluster {cluster!r} is known; known are {', '.join(clusters)}."
+            )
+        return Frame(visitor, path, cluster or usual, tuple(clusters), url)
 
     def _service(self) -> now_page.ServiceFacts:
         worker = self._worker
@@ -299,5 +304,5 @@ class Website:
             asks_for_tokens=not worker.guard.is_open,
             is_loopback=worker.settings.is_loopback,
             dropped=worker.writer.dropped_predictions,
-            queues=self._queues.all_clusters().clusters,
+            queues=self._queues.heads(),
         )

@@ -98,6 +98,7 @@ def test_everything_that_is_wrong_is_told(url, tmp_path):
         assert found == {
             ("other-filter", None),
             ("refused-calls", None),
+            ("no-queue", None),
             ("other-mode", None),
             ("unknown-runs", "works"),
             ("two-names", "Hill"),

@@ -8,6 +8,7 @@ from service.site.diagnosing import (
     ServiceDiagnostics,
     asking_filters,
     check_filter_mode,
+    check_handed_over,
     check_queue,
     diagnose,
     unknown_to_accounting,
@@ -164,3 +165,11 @@ def test_runs_that_the_accounting_does_not_know_are_told_with_the_first_jobs():
     assert (found.name, found.cluster, found.is_wrong) == ("unknown-runs", "hill", True)
     assert "5 runs" in found.says
     assert "0 of eve, 1 of eve, 2 of eve, …" in found.says
+
+
+def test_clusters_whose_queue_is_not_handed_over_are_a_note_with_the_command():
+    assert not [*check_handed_over(["hill"], ["hill", "dale"])]
+    (found,) = check_handed_over(["hill", "dale", "moor"], ["dale"])
+    assert (found.name, found.is_wrong) == ("no-queue", False)
+    assert "'hill', 'moor'" in found.says
+    assert "walltimed slurm-updater --mode off" in found.remedy

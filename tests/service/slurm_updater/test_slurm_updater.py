@@ -827,7 +827,23 @@ def test_a_token_is_read_from_its_file(command, slurm, tmp_path):
 
 
 def test_nothing_to_do_is_a_wrong_option(command):
-    assert command("--mode", "off")[0] == 2
+    assert command("--mode", "off", "--no-hand-over")[0] == 2
+
+
+def test_mode_off_hands_the_queue_over_and_changes_no_job(
+    command, slurm, monkeypatch, client, updater
+):
+    updater(mode=Mode.SOFT, order=Order.SHORTEST_FIRST).round()
+    changed = slurm.updates()
+    client.calls.clear()
+    monkeypatch.setattr(
+        "service.slurm_updater.following.Client", lambda *_, **__: nullcontext(client)
+    )
+    code, told, _ = command("--mode", "off", "--order", "none", "--once", "--json")
+    assert code == 0
+    assert json.loads(told)["asked"] == 0
+    assert slurm.updates() == changed
+    assert [path.rpartition("/")[2] for path in client.calls] == ["snapshot"]
 
 
 @pytest.mark.parametrize(
