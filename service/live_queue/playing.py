@@ -48,6 +48,9 @@ MOST_GROWTH = 4.0
 LEAST_GROWTH = 1.2
 """Least times by which a play has to be deeper to be worth its time."""
 
+LEAST_COVERAGE = 0.8
+"""Smallest coverage of ranges where time was too short for all futures."""
+
 NOBODY = -1
 """Number of an owner who has no job in the queue."""
 
@@ -246,11 +249,18 @@ def _columns(
     owners: dict[str, int],
     node_cores: int = 1,
 ) -> QueuedJobs:
-    """Return jobs with their predicted runtimes; new owners get the next number in ``owners``."""
+    """Return jobs with the scheduler's estimates, and the likely runtimes that they are played by.
+
+    New owners get the next number in ``owners``.
+    """
     requests = [ceil(job.submission.requested_walltime) for job in jobs]
     predicted = [whole_seconds(estimate.runtime) for estimate in estimates]
+    likely = [
+        min(request, whole_seconds(estimate.expected))
+        for request, estimate in zip(requests, estimates, strict=True)
+    ]
     ages = [_age(job, snapshot.taken_at) for job in jobs]
-    rows = zip(jobs, predicted, requests, ages, strict=True)
+    rows = zip(jobs, likely, requests, ages, strict=True)
     return QueuedJobs(
         processors=_whole([ceil(job.processors / node_cores) for job in jobs]),
         request=_whole(requests),
@@ -359,12 +369,13 @@ def play_pools(
     samples: int,
     limits: PlayingLimits | None = None,
 ) -> list[PoolForecast]:
-    """Play every pool once as predicted, and in ``samples`` other futures.
+    """Play every pool once as expected, and in ``samples`` other futures.
 
-    Where time is short, first there are fewer futures, then fewer waiting jobs.
+    Where time is short, first there are fewer futures, then fewer waiting jobs. Ranges over so few
+    futures that they would cover less than ``LEAST_COVERAGE`` are left out.
 
     Args:
-        pools: jobs in them run for as long as predicted.
+        pools: jobs in them run for as long as is likely.
         ratios: recent ratios of runtime to prediction, ascending, for jobs without quantiles.
         samples: number of other futures; none are played while too few errors are known.
         limits: of time for all pools together; by default all is played.
@@ -406,6 +417,8 @@ def _play(
             every.append(other)
             if not _fits(cost, deadline):
                 break
+    if 1 < len(every) <= samples and nominal_coverage(len(every) - 1) < LEAST_COVERAGE:
+        every = every[:1]
     reason = no_interval(len(every), samples)
     return PoolForecast(
         starts=job_times([each.start for each in every]),

@@ -156,6 +156,7 @@ class RuntimeEstimate(Struct, frozen=True, gc=False):
             until now; None where the method gives no distribution.
         basis: of the prediction; None where the caller has predicted the job.
         is_predicted: whether the runtime is a prediction; else it is the request.
+        likely: median runtime in seconds; None where it is not known.
     """
 
     runtime: float
@@ -163,6 +164,12 @@ class RuntimeEstimate(Struct, frozen=True, gc=False):
     quantiles: Sequence[float] | None = None
     basis: Basis | None = None
     is_predicted: bool = True
+    likely: float | None = None
+
+    @property
+    def expected(self) -> float:
+        """Return the runtime of the expected future: the median, else the prediction."""
+        return self.runtime if self.likely is None else self.likely
 
 
 def pool_places(pools: Sequence[Pool]) -> defaultdict[str | None, int]:

@@ -226,13 +226,14 @@ class ShowingQueues(ShowingQueue):
     def _prediction(
         self, job: LiveJob, forecast: JobForecast | None, elapsed: float | None
     ) -> Prediction:
-        """Return the prediction of a job as of now; planned stays what was last predicted."""
+        """Return the prediction of a job as of now; of one that runs, planned stays as it was."""
         prediction = self._follower.state_of(job.submission.cluster).ask(
             self._settings.method,
             replace(job.submission, submit_time=self._clock()),
             Question(coverage=self._settings.coverage, elapsed=elapsed, explain=True),
         )
-        if forecast is not None and forecast.predicted is not None:
+        runs = job.state is JobState.RUNNING
+        if runs and forecast is not None and forecast.predicted is not None:
             prediction = replace(prediction, predicted_walltime=forecast.predicted)
         return in_agreement(running_on(prediction, elapsed))
 

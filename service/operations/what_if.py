@@ -43,6 +43,7 @@ from service.live_queue.snapshot import (
 from service.live_queue.wait_scores import usual_wait
 from service.operations.request_reports import suggested_request
 from service.worker.live_state import ClusterState
+from service.worker.queue_estimates import with_likely
 from service.worker.queue_keeper import VersionedQueue
 from service.worker.worker import Worker
 from simulator.scheduling.forecast import QUANTILE_GRID
@@ -152,11 +153,15 @@ class WhatIf:
     def _estimate(
         self, like: "LikeRuns", request: Submission, prediction: Prediction
     ) -> RuntimeEstimate:
-        return RuntimeEstimate(
+        estimate = RuntimeEstimate(
             runtime=prediction.predicted_walltime,
             priority=self._keeper.estimates.priority(like.state, request),
             quantiles=like.state.quantiles(like.method, request, QUANTILE_GRID),
+            basis=prediction.basis,
         )
+        if prediction.median is not None:
+            return replace(estimate, likely=prediction.median)
+        return with_likely(estimate, like.state.error_ratios.ascending(), None)
 
     def _obstacle(
         self, cluster: str, forecast: VersionedQueue | None, request: Submission
@@ -197,8 +202,7 @@ class WhatIf:
         """Play the queue once for each job, which stands at its end."""
         snapshot = forecast.queue.snapshot
         pools = await asyncio.to_thread(self._with_each, forecast, jobs)
-        plays = AWAITED.total / max(forecast.queue.cost, 1e-6) / len(pools)
-        samples = min(self._settings.forecast_samples, max(0, int(plays) - 1))
+        samples = self._settings.forecast_samples
         ratios = self._follower.state_of(snapshot.cluster).error_ratios.ascending()
         return await self._process.run(play_pools, pools, snapshot.rules, ratios, samples, AWAITED)
 
@@ -224,6 +228,7 @@ class WhatIf:
         return [
             RuntimeEstimate(
                 runtime=last_predicted(queue, job),
+                likely=last_likely(queue, job),
                 priority=self._keeper.estimates.priority(state, job.submission),
             )
             for job in queue.snapshot.jobs
@@ -235,6 +240,13 @@ def last_predicted(queue: LiveQueue, job: LiveJob) -> float:
     forecast = queue.forecasts.get(job.job_id)
     known = forecast.predicted if forecast else None
     return job.submission.requested_walltime if known is None else known
+
+
+def last_likely(queue: LiveQueue, job: LiveJob) -> float | None:
+    """Return the runtime of a job in the last forecast; None if it did not reach the job."""
+    forecast = queue.forecasts.get(job.job_id)
+    point = forecast.last if forecast else None
+    return point.end - point.start if point else None
 
 
 def free_processors(queue: LiveQueue) -> list[FreeProcessors]:
@@ -268,7 +280,7 @@ def in_gap(
     none = JobTimes(np.array([]), None, None)
     return PoolForecast(
         starts=JobTimes(np.array([start]), None, None),
-        ends=JobTimes(np.array([start + estimate.runtime]), None, None),
+        ends=JobTimes(np.array([start + estimate.expected]), None, None),
         running_ends=none,
         coverage=None,
         no_interval="no-time",

@@ -213,7 +213,8 @@ def why(detail: LiveJobDetailAnswer) -> str:
         text += "."
     reason = planned_reason(planned, requested, likely=detail.likely, method=detail.method)
     share = "" if planned >= requested else f" of the {duration(requested)} requested"
-    return f"{text} Planned {duration(planned)}{share}, {reason}."
+    when = " before its start" if job.state == "running" else ""
+    return f"{text} Planned {duration(planned)}{share}{when}, {reason}."
 
 
 def moves(points: Sequence[ForecastPointAnswer], runs: bool) -> Chart:  # noqa: FBT001 - of the job

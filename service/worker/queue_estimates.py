@@ -1,7 +1,7 @@
 """Asks the service's methods about the jobs of a queue, and lets requests pass between."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from predictors.accuracy_groups import group_named
 from predictors.jobs import Submission
+from predictors.memory.error_ratios import ENOUGH_RATIOS, sample
 from service.live_queue.forecast_record import JobForecast
 from service.live_queue.playing import beyond_depth
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, RuntimeEstimate
 from service.settings import Settings
 from service.worker.live_state import ClusterState
 from service.worker.log_follower import LogFollower
-from simulator.scheduling.forecast import QUANTILE_GRID
+from simulator.scheduling.forecast import QUANTILE_GRID, median_of
 
 QUESTIONS_PER_TURN = 1
 """Jobs that are predicted in one turn of the event loop; other requests pass in between."""
@@ -73,11 +74,13 @@ class QueueEstimates:
 
         Args:
             forecasts: earlier ones by job id: a running job keeps the prediction made before.
+                With them the queue is a live one, of which the likely runtimes are found, too.
             method: that predicts; the service's own by default.
         """
         method = method or self._settings.method
         beyond = beyond_depth(snapshot)
         earlier = {} if forecasts is None else self._earlier.get(snapshot.cluster, {})
+        ratios = self._follower.state_of(snapshot.cluster).error_ratios.ascending()
         alike: dict[Likeness, TimedEstimate] = {}
         estimates: list[RuntimeEstimate] = []
         questions, asking = 0, 0.0
@@ -91,7 +94,10 @@ class QueueEstimates:
                 known = fresh_one(earlier, likeness, snapshot.taken_at)
             if known is None:
                 before, began = (forecasts or {}).get(job.job_id), perf_counter()
-                known = TimedEstimate(self._one(snapshot, job, before, method), snapshot.taken_at)
+                estimate = self._one(snapshot, job, before, method)
+                if forecasts is not None:
+                    estimate = with_likely(estimate, ratios, snapshot.time_behind(job))
+                known = TimedEstimate(estimate, snapshot.taken_at)
                 asking += perf_counter() - began
                 questions += 1
             if likeness:
@@ -131,6 +137,26 @@ class QueueEstimates:
         """Return the priority of the accuracy group of the job's user."""
         ranked = state.accuracy_groups.of(submission.user)
         return ranked.priority if ranked else self._default_priority
+
+
+def with_likely(
+    estimate: RuntimeEstimate, ratios: Sequence[float], behind: float | None
+) -> RuntimeEstimate:
+    """Return the estimate with its median runtime; unchanged where that is not known.
+
+    The median is that of the distribution, else the prediction times the median of the recent
+    ratios of runtime to prediction. A job that the caller has predicted runs as predicted.
+
+    Args:
+        ratios: ascending; too few of them are not used.
+        behind: seconds of its runtime that a running job has behind it.
+    """
+    if estimate.quantiles is not None:
+        return replace(estimate, likely=median_of(estimate.quantiles))
+    if estimate.basis is None or len(ratios) < ENOUGH_RATIOS:
+        return estimate
+    ratio = sample(ratios, (behind or 0.0) / estimate.runtime, 0.5)
+    return estimate if ratio is None else replace(estimate, likely=estimate.runtime * ratio)
 
 
 def unplanned(job: LiveJob) -> RuntimeEstimate:

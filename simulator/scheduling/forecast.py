@@ -267,6 +267,11 @@ def quantile_at(quantiles: Sequence[float], level: float) -> float:
     return quantiles[int(level * STEPS)]
 
 
+def median_of(quantiles: Sequence[float]) -> float:
+    """Return the median runtime, between the two middle levels of ``QUANTILE_GRID``."""
+    return (quantiles[STEPS // 2 - 1] + quantiles[STEPS // 2]) / 2
+
+
 def other_futures(
     snapshot: Snapshot,
     semantics: Semantics,

@@ -345,7 +345,7 @@ def test_what_pages_tell_people_to_type_is_safe_whatever_the_cluster_is_called(s
     typed = {}
     for path in ("/queue", "/tuning"):
         text = html.unescape(service.get(path, cluster=name).text)
-        line = re.search(r"<pre[^>]*><code>((?:curl|walltimed) .*?)</code>", text)[1]
+        line = re.search(r"<pre[^>]*><code>((?:curl|walltimed tune) .*?)</code>", text)[1]
         typed[path] = shlex.split(line)
     assert unquote(typed["/queue"][3].split("/")[-2]) == name
     assert not re.search(r"[$'\"() ]", typed["/queue"][3])
@@ -385,7 +385,7 @@ UNKNOWN = "A likely runtime is not known. Planned 10 min of the 60 min requested
     ],
 )
 def test_a_job_has_a_likely_runtime_a_range_and_a_planned_one(likely, planned, text):
-    job = SimpleNamespace(predicted_walltime=planned, requested_walltime=3600.0)
+    job = SimpleNamespace(predicted_walltime=planned, requested_walltime=3600.0, state="waiting")
     span = SimpleNamespace(lower=360.0, upper=900.0, coverage=0.9)
     about = {"job": job, "likely": likely, "method": "last-two"}
     assert why(SimpleNamespace(interval=span if likely else None, **about)) == text

@@ -1,6 +1,7 @@
 """Queues as the simulator takes them, on dedicated and on shared nodes."""
 
 import asyncio
+from itertools import count
 
 import pytest
 from compiled_engine import compiled_versions
@@ -8,6 +9,7 @@ from shared_nodes import nodes
 
 from predictors.jobs import Submission
 from predictors.memory.error_ratios import ENOUGH_RATIOS
+from service.live_queue import playing
 from service.live_queue.playing import (
     AWAITED,
     FIRST_DEPTH,
@@ -29,6 +31,7 @@ from service.live_queue.snapshot import (
     SharedUse,
 )
 from service.worker.processes import ForecastProcess, nothing
+from simulator.scheduling.forecast import nominal_coverage
 from simulator.scheduling.simulate import warm_up
 from simulator.shared_nodes.policies import SHARED_POLICIES
 
@@ -36,8 +39,14 @@ STEPS = [float(step) for step in range(10, 210, 10)]
 USUAL = RuntimeEstimate(runtime=100.0, priority=1.0)
 
 
-def job(job_id, user="ada", *, started=None, **fields):
-    submission = Submission(requested_walltime=3600.0, submit_time=0.0, user=user, job_id=job_id)
+def job(job_id, user="ada", *, started=None, processors=None, **fields):
+    submission = Submission(
+        requested_walltime=3600.0,
+        submit_time=0.0,
+        user=user,
+        job_id=job_id,
+        requested_processors=processors,
+    )
     state = JobState.WAITING if started is None else JobState.RUNNING
     return LiveJob(submission=submission, state=state, start_time=started, **fields)
 
@@ -117,6 +126,36 @@ def test_only_a_process_for_dedicated_machines_waits_for_the_engines_compiler(pr
 
 def long_queue(count):
     return queue_columns(snapshot(*(job(str(number)) for number in range(count))), [USUAL] * count)
+
+
+def test_jobs_end_by_the_median_and_are_planned_by_their_requests():
+    skewed = [200.0] * 11 + [3000.0] * 9
+    known = RuntimeEstimate(2900.0, 1.0, skewed, likely=200.0)
+    queue = snapshot(
+        job("runs", "ada", started=0.0, processors=4),
+        job("first", "bob", processors=4),
+        job("last", "eve", processors=4),
+        now=100.0,
+    )
+    pools = queue_columns(queue, [known] * 3).pools
+    (played,) = play_pools(pools, SchedulerRules(), [], 19)
+    assert played.running_ends.expected.tolist() == [100]
+    assert played.starts.expected.tolist() == [100, 300]
+    assert played.ends.expected.tolist() == [300, 500]
+    assert played.starts.upper[-1] > 500, "the expected start is not the end of its range"
+    assert pools[0].queue.waiting.estimate.tolist() == [2900, 2900]
+
+
+def test_ranges_over_too_few_futures_are_left_out(monkeypatch):
+    monkeypatch.setattr(playing, "perf_counter", count(0.0, 1.0).__next__)
+    pools, ratios = queue_columns(snapshot(job("1")), [USUAL]).pools, [1.0] * ENOUGH_RATIOS
+    assert play_pools(pools, SchedulerRules(), ratios, 5)[0].coverage == nominal_coverage(5)
+    (short,) = play_pools(pools, SchedulerRules(), ratios, 19, PlayingLimits(None, 10.0))
+    assert (short.samples, short.coverage, short.no_interval) == (0, None, "no-time")
+    assert short.starts.lower is None
+    (long,) = play_pools(pools, SchedulerRules(), ratios, 19, PlayingLimits(None, 50.0))
+    assert long.samples >= 9
+    assert long.coverage >= 0.8
 
 
 def test_without_time_the_first_jobs_are_played_and_no_other_futures():

@@ -6,10 +6,18 @@ from types import SimpleNamespace
 import pytest
 
 from predictors.jobs import Basis, Prediction, Submission
-from service.live_queue.snapshot import JobState, LiveJob, Pool, QueueSnapshot, SchedulerRules
+from predictors.memory.error_ratios import ENOUGH_RATIOS, ErrorRatios
+from service.live_queue.snapshot import (
+    JobState,
+    LiveJob,
+    Pool,
+    QueueSnapshot,
+    RuntimeEstimate,
+    SchedulerRules,
+)
 from service.settings import Settings
 from service.worker import queue_estimates
-from service.worker.queue_estimates import FRESH_SECONDS, QueueEstimates
+from service.worker.queue_estimates import FRESH_SECONDS, QueueEstimates, with_likely
 
 JOBS = 5
 
@@ -18,6 +26,7 @@ class Asked:
     """Predicts a second more each time that it is asked."""
 
     accuracy_groups = SimpleNamespace(of=lambda _user: None)
+    error_ratios = ErrorRatios()
 
     def __init__(self):
         self.answers = 0
@@ -72,3 +81,21 @@ def test_where_time_is_short_jobs_keep_earlier_predictions(
     second = asyncio.run(estimates.estimate(snapshot(later), {}))
     assert state.answers == JOBS + asked_again
     assert (second == first) is (asked_again == 0)
+
+
+HISTORY = Basis(jobs=1, reason="history")
+
+
+@pytest.mark.parametrize(
+    ("estimate", "ratios", "behind", "expected"),
+    [
+        (RuntimeEstimate(100.0, 1.0, [10.0] * 10 + [20.0] * 10, HISTORY), [], None, 15.0),
+        (RuntimeEstimate(100.0, 1.0, None, HISTORY), [0.5] * ENOUGH_RATIOS, None, 50.0),
+        (RuntimeEstimate(100.0, 1.0, None, HISTORY), [0.5] * 30 + [0.9] * 30, 60.0, 90.0),
+        (RuntimeEstimate(100.0, 1.0, None, HISTORY), [0.5], None, 100.0),
+        (RuntimeEstimate(100.0, 1.0), [0.5] * ENOUGH_RATIOS, None, 100.0),
+    ],
+    ids=["distribution", "ratios", "longer ratios", "too few ratios", "predicted by the caller"],
+)
+def test_the_expected_runtime_is_the_median(estimate, ratios, behind, expected):
+    assert with_likely(estimate, ratios, behind).expected == expected
