@@ -213,10 +213,12 @@ def cluster_for(client: "Client", name: str | None) -> str:
         CommandError: the name is unknown, or there are several clusters and none is named.
     """
     answer = answer_of(client, "GET", "/v1/clusters")
-    known = answer["known"]
-    if name is None and (answer["usual"] or not known):
-        return answer["usual"] or DEFAULT_CLUSTER
-    if name in known or (name and not known):
+    known, usual = answer["known"], answer["usual"]
+    if not known:
+        return name or DEFAULT_CLUSTER
+    if name is None and usual:
+        return str(usual)
+    if name and name in known:
         return name
     refuse_while_starting(client)
     problem = f"No cluster {name!r} is known" if name else "There are several clusters"
