@@ -108,6 +108,11 @@ class Metrics:
             "Records of resource managers that were not stored, by reason.",
             "reason",
         )
+        self._doubted = self.counter(
+            "doubted_records",
+            "Stored records whose fields contradict each other, by contradiction.",
+            "reason",
+        )
         self.refused_clusters = self.counter(
             "refused_clusters",
             "Completions refused because their cluster would be one more than max_clusters.",
@@ -163,6 +168,11 @@ class Metrics:
         """Count records of which nothing was stored, by reason."""
         for reason, count in records.items():
             self._skipped.labels(reason).inc(count)
+
+    def doubted(self, records: Mapping[str, int]) -> None:
+        """Count stored records whose fields contradict each other, by contradiction."""
+        for reason, count in records.items():
+            self._doubted.labels(reason).inc(count)
 
     def exposition(self) -> bytes:
         """Return all metrics as text; those of all worker processes, if they share them."""

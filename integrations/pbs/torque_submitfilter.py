@@ -37,6 +37,7 @@ DEFAULTS = {
 }
 AGENT = "torque_submitfilter.py/0.3.0 (%s)"  # release and mode, for `walltimed doctor`
 LARGEST_ANSWER = 65536  # bytes
+SHORTEST_LIMIT = 60  # seconds
 LONGEST = 1e9  # seconds; more is no walltime
 OPTIONS_WITH_VALUE = "aAbcCdDeFhIjklLmMNopPqrStTuvwWxX"
 
@@ -205,7 +206,8 @@ def advice(answer, predicted, asked):
 def default_limit(answer, config):
     """Return the default limit in seconds, None for none.
 
-    None if the answer has no interval that is wide enough and rests on the user's history.
+    None if the answer has no interval that is wide enough and rests on the user's history, or if
+    all known runs lasted next to nothing: they failed at once, or their records are wrong.
     """
     interval = answer.get("interval")
     if not interval or answer["basis"].get("reason") != "history":
@@ -214,8 +216,10 @@ def default_limit(answer, config):
         return None
     upper = positive(interval["upper"], LONGEST)
     longest = max(upper, positive(answer["predicted_walltime"], LONGEST))
+    if longest <= SHORTEST_LIMIT:
+        return None
     margin = max(1.0, positive(config["limit_margin"], LONGEST))
-    return min(max(60.0, longest * margin), positive(config["assumed_walltime"], LONGEST))
+    return min(longest * margin, positive(config["assumed_walltime"], LONGEST))
 
 
 def positive(value, most):

@@ -306,7 +306,8 @@ def apply(job, answer, submission, config):
 def default_limit(answer, walltime, config):
     """Return the default limit in whole seconds, below the walltime that PBS would give the job.
 
-    None if the answer has no interval that is wide enough and rests on the user's history.
+    None if the answer has no interval that is wide enough and rests on the user's history, or if
+    all known runs lasted next to nothing: they failed at once, or their records are wrong.
     """
     interval = answer.get("interval")
     if not interval or answer["basis"].get("reason") != "history":
@@ -314,8 +315,10 @@ def default_limit(answer, walltime, config):
     if positive(interval["coverage"]) < config["limit_coverage"]:
         return None
     longest = max(positive(interval["upper"]), positive(answer["predicted_walltime"]))
+    if longest <= SHORTEST_LIMIT:
+        return None
     margin = max(1.0, positive(config["limit_margin"]))
-    limit = math.ceil(max(SHORTEST_LIMIT, longest * margin))
+    limit = math.ceil(longest * margin)
     return limit if limit < walltime else None
 
 

@@ -23,6 +23,7 @@ local DEFAULTS = {
   opt_out = "walltimed=off", -- jobs with this in their comment are left alone
   slurm_version = nil,     -- as `sinfo --version` says; mode soft needs it, at least 25.05.4
 }
+local SHORTEST_LIMIT = 60  -- seconds
 local LADDER = { off = 0, observe = 1, advise = 2, order = 3, soft = 4, ["default-limit"] = 5 }
 local LENGTH_FACTOR, MOST_PRECEDENCE = 4, 86400 -- the order sjf-aging, as a backtest plays it
 local LONGEST_AGE = 7 * 86400 -- Slurm's default of PriorityMaxAge, in seconds
@@ -287,10 +288,12 @@ local function advice(found, minutes)
 end
 
 -- A prediction is no limit, many jobs outlive theirs. Above the end of a wide interval few end,
--- if it rests on the user's history: without, it says nothing but what can be.
+-- if it rests on the user's history: without, it says nothing but what can be. Where all runs lasted
+-- next to nothing, they failed at once, or their records are wrong.
 local function is_safe_to_kill_at(found, config)
   return found.has_history and found.upper and found.coverage
     and found.coverage >= config.limit_coverage
+    and math.max(found.predicted, found.upper) > SHORTEST_LIMIT
 end
 
 local function whole_minutes(seconds)

@@ -4,7 +4,7 @@ import re
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
@@ -34,12 +34,14 @@ class HistoryFile:
         count: number of these runs.
         rejected: lines that are not jobs, with reasons.
         left_out: number of jobs that cannot be learned from, by rule.
+        doubts: number of runs whose fields contradict each other, by contradiction.
     """
 
     reports: "Iterable[ReportedCompletion]"
     count: int
     rejected: Sequence[Reject]
     left_out: Mapping[str, int]
+    doubts: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_swf_log(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
@@ -73,14 +75,16 @@ def of_records(outcomes: "Outcomes") -> HistoryFile:
     reports: list[ReportedCompletion] = []
     rejected: list[Reject] = []
     left_out: Counter[str] = Counter()
+    doubts: Counter[str] = Counter()
     for line, outcome in outcomes:
         if not isinstance(outcome, SkippedError):
             reports.append(outcome)
+            doubts.update(outcome.doubts)
         elif outcome.reason.is_damage:
             rejected.append(Reject(line, str(outcome)))
         else:
             left_out[str(outcome)] += 1
-    return HistoryFile(reports, len(reports), rejected, left_out)
+    return HistoryFile(reports, len(reports), rejected, left_out, doubts)
 
 
 READERS: Mapping[str, Callable[[str, str | None, tzinfo], HistoryFile]] = {

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.values import clock, count, kibibytes, moment, text
@@ -55,27 +57,34 @@ def completion_of(
     start, end = moment(values.get("start"), UTC), moment(values.get("end"), UTC)
     requested = clock(values.get("Resource_List.walltime"))
     elapsed = clock(values.get("resources_used.walltime"))
-    processors = _processors(values)
-    return ended_run(
+    report = ended_run(
         job_id=text(job_id),
         submit=moment(values.get("ctime") or values.get("qtime"), UTC),
         start=start,
         end=_stamped(stamp, zone) if end is None and kind == RERUN else end,
         elapsed=elapsed,
         requested=requested,
-        status=Status.PREEMPTED if kind == RERUN else _status(values, elapsed, requested),
+        status=Status.PREEMPTED,
         cluster=cluster,
         user=text(values.get("user")),
         group=text(values.get("group")),
         project=_project(values),
         queue=text(values.get("queue")),
         application=text(values.get("jobname")),
-        processors=processors,
+        processors=_processors(values),
+        nodes=count(values.get("unique_node_count") or values.get("Resource_List.nodect")),
+        cpu_time=clock(values.get("resources_used.cput")),
+        needs_proof=True,
         memory=kibibytes(values.get("Resource_List.mem"), unit=""),
         prediction_id=prediction_id,
         replaced_id=replaced_id,
         eligible=moment(values.get("etime"), UTC),
     )
+    if kind == RERUN:
+        return report
+    ran = None if elapsed is None else max(elapsed, report.completion.runtime)
+    status = _status(values, ran, requested)
+    return replace(report, completion=replace(report.completion, status=status))
 
 
 def read_accounting(

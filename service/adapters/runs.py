@@ -2,10 +2,19 @@
 
 import math
 import re
+import time
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from predictors.jobs import DEFAULT_CLUSTER, LATEST_TIME, Completion, Status, Submission
+from service.adapters.contradictions import (
+    OVERRUN,
+    OVERRUN_SECONDS,
+    SLACK_SECONDS,
+    Doubt,
+    checked_elapsed,
+)
 from terminal.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -98,11 +107,16 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
     replaced_id: str | None = None,
     eligible: float | None = None,
     gpus: tuple[int, int] | None = None,
+    nodes: int | None = None,
+    cpu_time: float | None = None,
+    suspended: float | None = None,
+    needs_proof: bool = False,
 ) -> "ReportedCompletion":
     """Return a run from its facts: times in Unix seconds, durations in seconds.
 
     ``memory`` is KiB for the whole job, ``elapsed`` the time it really ran: less than end minus
-    start if it was suspended.
+    start if it was suspended. Where facts contradict each other, the ``doubts`` of the run name
+    the side that was believed; `checked_elapsed` explains the last three arguments.
 
     Raises:
         SkippedError: what makes a run is missing or contradicts itself.
@@ -113,10 +127,22 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
     began = _moment(start, Reason.UNKNOWN_START)
     ended = _moment(end, Reason.UNKNOWN_END)
     submitted = _moment(submit, Reason.UNKNOWN_SUBMIT)
+    runtime, doubt = checked_elapsed(
+        elapsed,
+        span=ended - began,
+        cpu_time=cpu_time,
+        processors=processors,
+        suspended=suspended,
+        needs_proof=needs_proof,
+    )
+    ended = began + runtime if doubt is Doubt.CLOCK_CHANGE else ended
     if ended < began:
         raise SkippedError(Reason.ENDS_BEFORE_START)
     if job_id is None:
         raise SkippedError(Reason.NO_JOB_ID)
+    doubts = (doubt,) if doubt else ()
+    if processors and nodes and nodes > processors:
+        doubts, processors = (*doubts, Doubt.FEW_PROCESSORS), nodes
     submission = Submission(
         job_id=job_id,
         requested_walltime=_request(requested),
@@ -134,7 +160,7 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
         submission=submission,
         start_time=began,
         end_time=ended,
-        runtime=_runtime(elapsed, ended - began),
+        runtime=runtime,
         status=status,
     )
     return ReportedCompletion(
@@ -143,6 +169,7 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
         replaced_id=replaced_id,
         eligible_time=eligible,
         gpus=gpus,
+        doubts=tuple(each.value for each in (*doubts, *_doubts(completion, submitted))),
     )
 
 
@@ -158,6 +185,11 @@ def _request(seconds: float | None) -> float:
     return seconds
 
 
-def _runtime(elapsed: float | None, span: float) -> float:
-    """Return the record's runtime, at most ``span``, the seconds from start to end."""
-    return span if elapsed is None else min(elapsed, span)
+def _doubts(run: Completion, submitted: float) -> Iterator[Doubt]:
+    """Yield the contradictions of a run with its submission, and with the clock."""
+    if submitted > run.start_time + SLACK_SECONDS:
+        yield Doubt.SUBMITTED_LATER
+    if run.runtime > OVERRUN * run.submission.requested_walltime + OVERRUN_SECONDS:
+        yield Doubt.OVERRUN
+    if run.end_time > time.time() + OVERRUN_SECONDS:
+        yield Doubt.FUTURE

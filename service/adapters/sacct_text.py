@@ -69,6 +69,9 @@ def completion_of(
         prediction_id=prediction_id_of(row.get("admincomment")),
         eligible=moment(row.get("eligible"), zone),
         gpus=gpus_of(row.get("alloctres")) or gpus_of(row.get("reqtres")),
+        nodes=count(row.get("nnodes")),
+        cpu_time=clock(row.get("totalcpu")),
+        suspended=clock(row.get("suspended")),
     )
 
 

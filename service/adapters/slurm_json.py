@@ -167,6 +167,8 @@ def sacct_completion(body: bytes, *, cluster: str | None = None) -> "ReportedCom
         prediction_id=prediction_id_of(_table(job.comment).get("administrator")),
         eligible=moment(time.get("eligible"), UTC),
         gpus=gpus_of(_allocated(job.tres)),
+        nodes=count(job.allocation_nodes),
+        suspended=number(time.get("suspended")),
     )
 
 

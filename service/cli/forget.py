@@ -2,6 +2,7 @@
 
 import sys
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +28,13 @@ def forget(
         float | None,
         typer.Option(min=1.0, max=MOST_DAYS, help="Delete runs that ended longer ago."),
     ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help="Delete runs that ended later, such as 2027-01-01."),
+    ] = None,
+    job: Annotated[
+        str | None, typer.Option(help="Delete the runs of this job id (with --cluster, there).")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how much would be deleted; delete nothing.")
     ] = False,
@@ -47,11 +55,22 @@ def forget(
         walltimed forget --user carol
         walltimed forget --cluster typo --yes
         walltimed forget --older-than-days 1095 --yes
+        walltimed forget --after 2027-01-01 --dry-run
+        walltimed forget --job 4711 --cluster hill
     """
-    if sum(each is not None for each in (user, cluster, older_than_days)) != 1:
-        raise CommandError("Say one of --user, --cluster and --older-than-days.", ExitCode.USAGE)
+    ways = (user, None if job else cluster, older_than_days, after, job)
+    if sum(each is not None for each in ways) != 1:
+        raise CommandError(
+            "Say one of --user, --cluster, --older-than-days, --after and --job.", ExitCode.USAGE
+        )
+    from service.store import Erasure
+
     settings = load_settings(database_url=database_url, config=file)
-    erasure = erasure_of(settings, user=user, cluster=cluster, older_than_days=older_than_days)
+    erasure = (
+        Erasure(after=seconds_of(after), job=job, cluster=cluster)
+        if after is not None or job is not None
+        else erasure_of(settings, user=user, cluster=cluster, older_than_days=older_than_days)
+    )
     with ready(settings) as store:
         if not (dry_run or yes):
             confirm(store.erasures.count(erasure), store.name)
@@ -78,6 +97,24 @@ def erasure_of(
     if cluster is not None:
         return Erasure(cluster=cluster)
     return Erasure(before=time.time() - (older_than_days or 0) * DAY)
+
+
+def seconds_of(date: str | None) -> float | None:
+    """Return the Unix seconds of a date, which is in UTC unless it names its zone.
+
+    Raises:
+        CommandError: it is no date.
+    """
+    if date is None:
+        return None
+    try:
+        found = datetime.fromisoformat(date)
+    except ValueError as error:
+        raise CommandError(
+            f"--after {date} is no date such as 2027-01-01 or 2027-01-01T12:00:00+01:00.",
+            ExitCode.USAGE,
+        ) from error
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def confirm(erased: "Erased", database: str) -> None:

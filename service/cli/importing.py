@@ -33,13 +33,17 @@ ACCEPTED, READABLE = "accepted", "readable"
 
 
 class FileCounts(Struct):
-    """The counts of one file; ``left_out`` counts jobs that cannot be learned from."""
+    """The counts of one file; ``left_out`` counts jobs that cannot be learned from.
+
+    ``doubts`` counts runs whose fields contradict each other.
+    """
 
     file: str
     accepted: int = 0
     duplicates: int = 0
     rejected: list[dict[str, str | int]] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
+    doubts: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     lines_per_second: float = 0.0
 
@@ -50,6 +54,7 @@ class FileCounts(Struct):
             file=name,
             rejected=[{"line": each.line, "reason": each.reason} for each in history.rejected],
             left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
+            doubts=dict(history.doubts),
         )
 
     @property
@@ -175,6 +180,8 @@ def show(report: FileCounts, word: str) -> None:
         out.print("  the file has no job that can be learned from", soft_wrap=True)
     for rule, jobs in report.left_out.items():
         out.print(f"  left out: {jobs:,} {rule}")
+    for doubt, runs in report.doubts.items():
+        out.print(f"  in doubt: {runs:,} {doubt}", soft_wrap=True)
     for line in report.rejected[:LISTED]:
         out.print(escape(f"  line {line['line']}: {line['reason']}"), soft_wrap=True)
     if len(report.rejected) > LISTED:

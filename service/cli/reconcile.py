@@ -32,11 +32,15 @@ DAY = 86400.0
 
 
 class ReconcileCounts(Struct):
-    """The counts of a reconciliation; ``left_out`` counts rows that cannot be learned from."""
+    """The counts of a reconciliation; ``left_out`` counts rows that cannot be learned from.
+
+    ``doubts`` counts runs whose fields contradict each other.
+    """
 
     accepted: int = 0
     duplicates: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
+    doubts: dict[str, int] = field(default_factory=dict)
 
 
 def reconcile(
@@ -74,6 +78,8 @@ def reconcile(
     out.print(f"{report.accepted:,} runs were missing, {report.duplicates:,} were known")
     for reason, rows in report.left_out.items():
         out.print(f"  left out: {rows:,} {reason}")
+    for doubt, rows in report.doubts.items():
+        out.print(f"  in doubt: {rows:,} {doubt}", soft_wrap=True)
 
 
 def store_missing(
@@ -91,12 +97,14 @@ def store_missing(
 
     runs: list[ReportedCompletion] = []
     left_out: Counter[str] = Counter()
+    doubts: Counter[str] = Counter()
     for _, outcome in read_sacct(lines, cluster=cluster):
         if isinstance(outcome, SkippedError):
             left_out[str(outcome)] += 1
         else:
+            doubts.update(outcome.doubts)
             runs.append(treat(outcome))
-    report = ReconcileCounts(left_out=dict(left_out))
+    report = ReconcileCounts(left_out=dict(left_out), doubts=dict(doubts))
     for stored in store.store_reports(runs, batch=BATCH):
         report.accepted += stored.accepted
         report.duplicates += stored.duplicates

@@ -124,6 +124,10 @@ class RecordsAnswer(IngestionAnswer):
     skipped: Annotated[
         dict[str, int], Field(description="Number of records without a usable run, by reason.")
     ]
+    doubts: Annotated[
+        dict[str, int],
+        Field(description="Number of runs whose fields contradict each other, by contradiction."),
+    ]
 
 
 @dataclass(slots=True)

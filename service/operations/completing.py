@@ -136,6 +136,7 @@ class Adapting:
         """Store the runs in groups; groups before a failure stay, and count once if sent again."""
         reports: list[ReportedCompletion] = []
         skipped: Counter[str] = Counter()
+        doubts: Counter[str] = Counter()
         stored = NOTHING
         async for outcome in outcomes:
             admitted = self._admitted(outcome)
@@ -143,6 +144,7 @@ class Adapting:
                 skipped[admitted.reason.value] += 1
             else:
                 reports.append(admitted)
+                doubts.update(admitted.doubts)
             if len(reports) >= GROUP:
                 stored += await self._stored(reports)
                 reports = []
@@ -151,8 +153,14 @@ class Adapting:
             self._metrics.rejected.inc(skipped.total())
             self._metrics.skipped(skipped)
             log.info("records tell of no run", reasons=dict(skipped))
+        if doubts:
+            self._metrics.doubted(doubts)
+            log.warning("fields of records contradict each other", doubts=dict(doubts))
         return RecordsAnswer(
-            accepted=stored.accepted, duplicates=stored.duplicates, skipped=dict(skipped)
+            accepted=stored.accepted,
+            duplicates=stored.duplicates,
+            skipped=dict(skipped),
+            doubts=dict(doubts),
         )
 
     def _admitted(self, outcome: RecordResult) -> RecordResult:

@@ -32,6 +32,8 @@ REMEDIES: Mapping[str, str] = {
     "docs/slurm.md, docs/pbs.md.",
     "refused-calls": "Give the caller a token with the scope of that call: docs/operations.md, "
     "Tokens. The count begins anew when the service does.",
+    "doubtful-records": "Fields of one record contradict each other. Compare some of these jobs with "
+    "the resource manager's accounting; `walltimed forget --job ID` deletes a run.",
     "switched-off": "walltimed connect --on",
     "other-mode": "Let the resource manager read the file: touch job_submit.lua (Slurm), `qmgr -c "
     "'import hook walltimed application/x-config default {path}'` (PBS).",
@@ -203,6 +205,12 @@ def check_callers(service: ServiceDiagnostics, release: str, now: float) -> Iter
                 "refused-calls",
                 f"Calls to {labels['route']} were refused with status {labels['status']} since "
                 f"the service started: {calls:,.0f}.",
+            )
+    for labels, records in _values(service, "walltimed_doubted_records_total"):
+        if records:
+            yield note(
+                "doubtful-records",
+                f"Runs {labels['reason']}: {records:,.0f} since the service started.",
             )
 
 

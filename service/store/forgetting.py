@@ -25,17 +25,21 @@ ERASED = "(erased)"
 
 
 class Erasure(Struct, frozen=True, kw_only=True):
-    """The rows to delete: exactly one attribute is set.
+    """The rows to delete: exactly one attribute is set, or ``job`` and ``cluster``.
 
     Attributes:
         users: names of a person in the history, on all clusters.
         cluster: name; its scores and tuned parameters are deleted too.
         before: Unix seconds; runs that ended, and predictions that were recorded, earlier.
+        after: Unix seconds; runs that ended, and predictions of jobs submitted, later.
+        job: id, of all runs and predictions with it; with ``cluster`` of that cluster alone.
     """
 
     users: frozenset[str] = frozenset()
     cluster: str | None = None
     before: float | None = None
+    after: float | None = None
+    job: str | None = None
 
 
 class Erased(Struct, frozen=True, kw_only=True):
@@ -107,6 +111,10 @@ def _rows_to_delete(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[boo
         for table in (predictions, completions):
             yield table, table.c.user_name.in_(erasure.users)
         yield queues, true()  # a queue is sent again within seconds
+    elif erasure.job is not None:
+        for table in (predictions, completions):
+            its = table.c.job_id == erasure.job
+            yield table, its & (table.c.cluster == erasure.cluster) if erasure.cluster else its
     elif erasure.cluster is not None:
         of_cluster = (
             predictions,
@@ -124,5 +132,9 @@ def _rows_to_delete(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[boo
         yield predictions, predictions.c.recorded_at < erasure.before
         yield completions, completions.c.end_time < erasure.before
         yield daily_scores, (daily_scores.c.day + 1) * DAY_SECONDS <= erasure.before
+    elif erasure.after is not None:
+        yield predictions, predictions.c.submit_time > erasure.after
+        yield completions, completions.c.end_time > erasure.after
+        yield daily_scores, daily_scores.c.day * DAY_SECONDS > erasure.after
     else:
         raise ValueError("Nothing is said to be erased.")

@@ -149,6 +149,7 @@ class ReportedCompletion(Struct, frozen=True, kw_only=True, gc=False):
         eligible_time: Unix seconds from which the resource manager could start the job, after
             its begin time and dependencies; None if unknown. It is not stored.
         gpus: number of nodes, and of GPUs on each of them; None if unknown. Not stored, either.
+        doubts: contradictions in its record, as text. Not stored, either.
     """
 
     completion: Completion
@@ -156,6 +157,7 @@ class ReportedCompletion(Struct, frozen=True, kw_only=True, gc=False):
     replaced_id: str | None = None
     eligible_time: float | None = None
     gpus: tuple[int, int] | None = None
+    doubts: tuple[str, ...] = ()
 
 
 class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):

@@ -177,7 +177,7 @@ LONG_DEFAULT = Server(default="24:00:00")
         ({}, {"limit_margin": 0.5}, 1000),
         ({"interval": SURE | {"coverage": 0.8}}, {}, None),
         ({"interval": SURE | {"coverage": 0.8}}, {"limit_coverage": 0.8}, 1500),
-        ({"interval": SURE | {"upper": 10.0}, "predicted_walltime": 2.0}, {}, 60),
+        ({"interval": SURE | {"upper": 10.0}, "predicted_walltime": 2.0}, {}, None),
         ({"interval": SURE | {"upper": 10.0}}, {}, 633),
         ({"interval": SURE | {"upper": 57_599.0}}, {}, 86_399),
         ({"interval": SURE | {"upper": 57_600.0}}, {}, None),

@@ -379,6 +379,8 @@ def upper(seconds, coverage=0.9):
         (JOB | {"time_limit": UNSET}, {}, "10"),
         (JOB | {"time_limit": UNSET}, upper(300), "8"),
         (JOB | {"time_limit": UNSET}, upper(10), "10"),  # 421.5 s were predicted, and a half more
+        (JOB | {"time_limit": UNSET}, upper(60) | {"predicted_walltime": 30.0}, None),
+        (JOB | {"time_limit": UNSET}, upper(61) | {"predicted_walltime": 30.0}, "2"),
         (JOB | {"time_limit": UNSET}, upper(300, coverage=0.89), None),
         (JOB | {"time_limit": UNSET}, upper(300, coverage=1), "8"),
         (JOB | {"time_limit": UNSET}, upper(300, coverage=1.1), None),

@@ -169,10 +169,17 @@ DEFAULT = {"set_default": True}
 
 
 def test_a_walltime_stands_before_a_script_that_names_no_shell(tmp_path):
-    interval = {"lower": 1.0, "upper": 10.0, "coverage": 0.9}
+    interval = {"lower": 1.0, "upper": 61.0, "coverage": 0.9}
     answer = prediction(predicted_walltime=2, interval=interval)
     passed, _ = answered(tmp_path, answer, b"./relax\n", **DEFAULT)
-    assert passed == b"#PBS -l walltime=00:01:00\n./relax\n", "no job gets less than a minute"
+    assert passed == b"#PBS -l walltime=00:01:32\n./relax\n"
+
+
+def test_no_limit_rests_on_runs_that_lasted_next_to_nothing(tmp_path):
+    interval = {"lower": 0.0, "upper": 60.0, "coverage": 0.9}
+    answer = prediction(predicted_walltime=30, interval=interval)
+    passed, _ = answered(tmp_path, answer, b"./relax\n", **DEFAULT)
+    assert passed == b"./relax\n"
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,28 @@ def test_what_is_old_is_forgotten(walltimed, history, store_url):
     assert history.drop_stale_predictions(2e9) == 2
 
 
-@pytest.mark.parametrize("which", [(), ("--user", "ada", "--older-than-days", "9")])
+def test_what_ended_after_a_date_is_forgotten(walltimed, history, store_url):
+    _, said = walltimed("forget", "--after", "2020-01-01", "-d", store_url, "--yes")
+    assert (said["deleted"], said["predictions"]) == (2, 2)
+    assert users(history) == [("ada", 1.0e9), ("bob", 1.0e9)]
+
+
+@pytest.mark.parametrize(("where", "deleted"), [((), 1), (("--cluster", "hill"), 0)])
+def test_a_job_is_forgotten(walltimed, history, store_url, where, deleted):
+    _, said = walltimed("forget", "--job", f"ada{1.0e9}", *where, "-d", store_url, "--yes")
+    assert (said["deleted"], said["predictions"]) == (deleted, deleted)
+    assert len(users(history)) == 4 - deleted
+
+
+NOT_ONE = [
+    (),
+    ("--user", "ada", "--older-than-days", "9"),
+    ("--cluster", "hill", "--after", "2020-01-01"),
+    ("--after", "soon"),
+]
+
+
+@pytest.mark.parametrize("which", NOT_ONE)
 def test_what_to_forget_must_be_said(walltimed, sqlite_url, which):
     assert walltimed("forget", *which, "-d", sqlite_url)[0] == 2
 

@@ -124,7 +124,7 @@ def test_of_a_key_given_twice_in_a_record_the_last_counts(service):
         '"@end": "2023-11-14T22:10:00"}'
     )
     answer = service.send("/v1/adapters/slurm/jobcomp", record)
-    assert answer.json() == {"accepted": 1, "duplicates": 0, "skipped": {}}
+    assert answer.json() == {"accepted": 1, "duplicates": 0, "skipped": {}, "doubts": {}}
     assert service.get("/v1/users/carol/accuracy", cluster="c").status_code == 200
     assert service.get("/v1/users/eve/accuracy", cluster="c").status_code == 404
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from service.adapters.contradictions import Doubt
 from service.operations import completing
 from service.operations.completing import Adapting
 from service.store import StoreUnavailableError, open_store
@@ -35,8 +36,10 @@ def test_a_document_is_stored_and_learned_from_and_counts_once(service):
     first = service.post(JOBCOMP, CASES["ordinary"])
     again = service.post(JOBCOMP, CASES["ordinary"])
     assert (first.status_code, again.status_code) == (200, 200)
-    assert first.json() == {"accepted": 1, "duplicates": 0, "skipped": {}}
-    assert again.json() == {"accepted": 0, "duplicates": 1, "skipped": {}}
+    doubts = {Doubt.FUTURE: 1}  # the documents are of 2031
+    assert first.json() == {"accepted": 1, "duplicates": 0, "skipped": {}, "doubts": doubts}
+    assert again.json() == {"accepted": 0, "duplicates": 1, "skipped": {}, "doubts": doubts}
+    assert service.metric("walltimed_doubted_records_total", reason=Doubt.FUTURE.value) == 2
     service.wait_until(lambda: learned(service) == 600)
 
 
@@ -63,7 +66,12 @@ def test_an_unknown_state_is_logged_once_and_its_runs_are_not_stored(service):
         for job in (1, 2):
             document = CASES["ordinary"] | {"jobid": job, "state": "TELEPORTED"}
             answer = service.post(JOBCOMP, document)
-            assert answer.json() == {"accepted": 0, "duplicates": 0, "skipped": {reason: 1}}
+            assert answer.json() == {
+                "accepted": 0,
+                "duplicates": 0,
+                "skipped": {reason: 1},
+                "doubts": {},
+            }
     assert [each["state"] for each in logged if "state" in each] == ["TELEPORTED"]
 
 
