@@ -32,7 +32,7 @@ REMEDIES: Mapping[str, str] = {
     "docs/slurm.md, docs/pbs.md.",
     "refused-calls": "Give the caller a token with the scope of that call: docs/operations.md, "
     "Tokens. The count begins anew when the service does.",
-    "doubtful-records": "Compare some of these jobs with the accounting; `walltimed forget --job ID` "
+    "doubtful-records": "Compare some of these jobs with the accounting; `walltimed forget --job` "
     "deletes a run.",
     "switched-off": "walltimed connect --on",
     "other-mode": "Let the resource manager read the file: touch job_submit.lua (Slurm), `qmgr -c "

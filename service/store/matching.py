@@ -13,6 +13,9 @@ from service.store.rows import BatchStatement, ReportedCompletion
 TOLERANCE_SECONDS = 2.0
 """Seconds by which the clocks of a submit filter and of the resource manager may differ."""
 
+SAME_JOB_SECONDS = 86400.0
+"""Largest difference of the submit times of a prediction and a run that have one job id."""
+
 
 class OpenPrediction(Struct, frozen=True, gc=False):
     """A recorded prediction whose job has not ended yet; its fields are the columns of `_FIND`."""
@@ -82,8 +85,9 @@ def find_matches(
     """Return the recorded prediction of each completion's job, or None.
 
     A completion is matched by its prediction id, else by job id, else by user, application, queue
-    and submit time; the oldest prediction first, and none twice. Predictions for jobs submitted
-    after the run ended are not considered: resource managers use job ids again.
+    and submit time; the oldest prediction first, and none twice. Resource managers use job ids
+    again: predictions for jobs submitted after the run ended are not considered, nor those with the
+    job id of another user's job, or of one submitted at another time.
     """
     oldest = connection.exec_driver_sql(_OLDEST).scalar()
     if oldest is None or all(_ended_before(oldest, item.completion) for item in reported):
@@ -96,6 +100,19 @@ def find_matches(
 
 def _ended_before(submit_time: float, run: Completion) -> bool:
     return run.end_time + TOLERANCE_SECONDS < submit_time
+
+
+def _is_same_job(prediction: OpenPrediction, run: Completion) -> bool:
+    """Return whether user and submit time allow a prediction with a run's job id to be its own.
+
+    A prediction at the start of a job has the start as its submit time.
+    """
+    job, submitted = run.submission, prediction.submit_time
+    if None not in (prediction.user, job.user) and prediction.user != job.user:
+        return False
+    return any(
+        abs(submitted - each) <= SAME_JOB_SECONDS for each in (job.submit_time, run.start_time)
+    )
 
 
 _Sought = tuple[str, str | None, str | None, str | None, float]
@@ -145,7 +162,7 @@ class _Candidates:
         name the first; if it names none, any prediction that fits the submission is taken.
         """
         job = item.completion.submission
-        yield from self._by_job[job.cluster, job.job_id]
+        yield from self._with_job_id(item.completion)
         first = self._by_id.get(item.replaced_id or "")
         if first is not None and first.cluster == job.cluster:
             yield first
@@ -159,8 +176,13 @@ class _Candidates:
         named = self._by_id.get(item.prediction_id or "")
         if named is not None and named.cluster == job.cluster:
             yield named
-        yield from self._by_job[job.cluster, job.job_id]
+        yield from self._with_job_id(item.completion)
         yield from self._at_submission(item)
+
+    def _with_job_id(self, run: Completion) -> Iterator[OpenPrediction]:
+        """Yield the predictions with the job id of a run that may be the job's."""
+        job = run.submission
+        return (p for p in self._by_job[job.cluster, job.job_id] if _is_same_job(p, run))
 
     def _at_submission(self, item: ReportedCompletion) -> Iterator[OpenPrediction]:
         """Yield predictions without job id whose names and submit time fit."""
