@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import a_run, between, predicted, read_all, reported
+from runs import a_run, between, ended, predicted, read_all, reported
 
 from predictors import measures
 from service.store import Erasure, ObservedShare, scores
@@ -171,6 +171,8 @@ def test_the_job_id_comes_before_the_submission(store):
 
 
 LATER = a_run("7", start=90_000.0)
+OLD = a_run("7", start=3_000.0)
+WAITED = ended(500_600.0, 600.0, waited=400_000.0, job_id="7", user="ada")
 TWINS = [a_run(job, application="a") for job in "12"]
 AT_START = [predicted(f"{job}'", TWINS[0], job_id=job) for job in "12"]
 
@@ -183,8 +185,16 @@ AT_START = [predicted(f"{job}'", TWINS[0], job_id=job) for job in "12"]
             ("a run that is sent twice", [predicted("p", RUN)], [reported(RUN, RUN)] * 2, 1, 0),
             ("the id of another cluster's prediction", [predicted("p", RUN, cluster="south")],
              [reported(RUN, prediction_id="p")], 0, 1),
-            ("an unknown prediction id", [predicted("p", RUN, job_id="7", user="bob")],
+            ("an unknown prediction id", [predicted("p", RUN, job_id="7")],
              [reported(RUN, prediction_id="q")], 1, 0),
+            ("the job id of a user whose name is unknown",
+             [predicted("p", RUN, job_id="7", user=None)], [reported(RUN)], 1, 0),
+            ("the job id of another user's job", [predicted("p", RUN, job_id="7", user="bob")],
+             [reported(RUN)], 0, 1),
+            ("the job id of a job of days before", [predicted("p", OLD, job_id="7")],
+             [reported(LATER)], 0, 1),
+            ("the job id and a start after days", [predicted("p", WAITED, job_id="7",
+             submit_time=WAITED.start_time)], [reported(WAITED)], 1, 0),
             ("unknown users are not the same", [predicted("p", RUN, user=None)],
              [reported(a_run("7", user=None, application="lammps", queue="batch"))], 0, 1),
             ("a job's other predictions", [predicted(name, RUN, job_id="7") for name in "abc"],
