@@ -3,6 +3,7 @@
 import re
 import shlex
 from pathlib import Path
+from statistics import median
 
 import pytest
 import typer
@@ -42,28 +43,57 @@ def test_every_page_can_be_reached_from_the_index():
     assert set(DOCS.rglob("*.md")) <= reached
 
 
-def test_the_first_page_shows_the_waits_that_backtest_printed():
+def test_the_first_page_has_700_words():
+    assert len((ROOT / "README.md").read_text("utf-8").split()) <= 700
+
+
+def test_the_first_figure_is_that_of_the_default_method_on_unseen_logs():
+    kept = (ROOT / "results" / "unseen" / "auto.txt").read_text("utf-8")
+    requested = re.findall(r"^requested +\S+% +(\S+) ", kept, re.MULTILINE)
+    default = re.findall(r"^price=1 +(\S+)% +(\S+)$", kept, re.MULTILINE)
+    assert len(requested) == len(default) == 7
+    errors = [
+        (error.replace(",", ""), of.replace(",", ""))
+        for (_, error), of in zip(default, requested, strict=True)
+    ]
+    ratio = median(int(error) / int(of) for error, of in errors)
+    rate = median(float(share) for share, _ in default)
+    assert (round(1 / ratio), round(100 / rate)) == (4, 6)
+    page = (ROOT / "README.md").read_text("utf-8")
+    assert "seven public logs" in page
+    assert "a quarter of what requests missed them by" in page
+    assert "one job in six ran longer" in page
+
+
+def test_the_kept_verdicts_are_those_that_backtest_printed():
+    page = (ROOT / "results" / "backtest" / "README.md").read_text("utf-8")
+    cell = r"\| (\S+ \w+) \((.+?)%\) "
     row = re.compile(
-        r"^\| \[.+?\]\((results/backtest/.+?\.txt)\) \| (.+?) \| (.+?)% "
-        r"\| (.+?) \| (.+?)% \| (.+?) \|$",
+        r"^\| \S.+? \| \w+ \| (.+?) \| (.+?) " + cell + cell + r"\|.*\[text\]\((.+?\.txt)\) \|$",
         re.MULTILINE,
     )
-    rows = row.findall((ROOT / "README.md").read_text("utf-8"))
+    rows = row.findall(page.replace("\N{MINUS SIGN}", "-"))
     assert len(rows) == len([*(ROOT / "results" / "backtest").glob("*.txt")])
-    for file, today, by_request, predicted, change, verdict in rows:
-        printed = (ROOT / file).read_text("utf-8")
+    for verdict, today, by_request, request_change, predicted, change, file in rows:
+        printed = (
+            (ROOT / "results" / "backtest" / file).read_text("utf-8").replace("\N{MINUS SIGN}", "-")
+        )
         assert "--limit 10000 " in printed.splitlines()[0], "the table is of the first 10,000 jobs"
         assert printed.splitlines()[1].lower().startswith(verdict)
         assert re.search(rf"^requested +{today} ", printed, re.MULTILINE), file
-        printed_change, printed_by_request = (
-            re.escape(each.replace(" to ", "..")) for each in (change, by_request)
-        )
-        assert re.search(rf"^by-request .+ {printed_by_request}% ", printed, re.MULTILINE), file
-        assert re.search(rf"^auto \* +{predicted} +{printed_change}% ", printed, re.MULTILINE), file
+        for method, wait, by in (
+            ("by-request", by_request, request_change),
+            (r"auto \*", predicted, change),
+        ):
+            span = re.escape(by.replace(" to ", ".."))
+            assert re.search(rf"^{method} +{wait} +{span}% ", printed, re.MULTILINE), file
+    turned_on = [row for row in rows if row[0] == "turn it on"]
+    assert len(turned_on) == 1
+    assert "Of seven public logs it does for one" in (ROOT / "README.md").read_text("utf-8")
 
 
-def test_the_first_page_shows_what_the_ladder_found():
-    page = (ROOT / "README.md").read_text("utf-8").replace("\N{MINUS SIGN}", "-")
+def test_the_page_about_twins_shows_what_the_ladder_found():
+    page = (DOCS / "twins.md").read_text("utf-8").replace("\N{MINUS SIGN}", "-")
     kept = (ROOT / "results" / "ladder.txt").read_text("utf-8")
     row = (
         r"^(PBS|Slurm|Slurm, three partitions), the last[^\d]* \d +(\S+%) +(\S+%) +(\S+%)"
