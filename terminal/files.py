@@ -9,21 +9,109 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 from terminal.exit_codes import ExitCode
 
 STANDARD_STREAM = "-"
 
+LONGEST_LINE = 1 << 16
+"""Most bytes of a line of text that is read; a line of a log of jobs has some hundred."""
+
+FREE_EXPANSION, MOST_EXPANSION = 16 << 20, 100
+"""Bytes to which every compressed file may expand, and beyond that, bytes for each of its own.
+Logs expand to ten or twenty times their size, a bomb to a thousand times and more."""
+
 _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"
+_BUFFER = 1 << 16
 
 
 class DamagedFileError(ValueError):
-    """A compressed file is cut short or corrupt."""
+    """A compressed file is cut short, corrupt, or expands to more than a log does."""
 
     exit_code = ExitCode.USAGE
+
+
+class LongLineError(ValueError):
+    """A line of a text file is longer than any that is read."""
+
+    exit_code = ExitCode.USAGE
+
+
+class _Packed(io.RawIOBase):
+    """Content of a file as it is stored, counted.
+
+    Attributes:
+        beginning: its first bytes.
+        count: number of bytes that were read.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.beginning = self._unread = file.read(len(_XZ))
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read up to the buffer's size, the first bytes first."""
+        piece = self._unread[: len(buffer)] or self._file.read(len(buffer))
+        self._unread = self._unread[len(piece) :]
+        buffer[: len(piece)] = piece
+        self.count += len(piece)
+        return len(piece)
+
+
+class _Expanded(io.RawIOBase):
+    """Uncompressed content of a file, as far as it may expand."""
+
+    def __init__(self, packed: _Packed, name: str) -> None:
+        self._packed = packed
+        self._name = name
+        self._count = 0
+        file = cast("BinaryIO", io.BufferedReader(packed, _BUFFER))
+        self._file: Any = file
+        if packed.beginning.startswith(_GZIP):
+            self._file = gzip.GzipFile(fileobj=file)
+        elif packed.beginning.startswith(_XZ):
+            self._file = lzma.LZMAFile(file)  # noqa: SIM115 - closed with the file below
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read up to the buffer's size.
+
+        Raises:
+            DamagedFileError: the content is damaged, or expands too far.
+        """
+        try:
+            size: int = self._file.readinto(buffer)
+        except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+            raise DamagedFileError(f"{self._name} is cut short or damaged: {error}") from error
+        self._count += size
+        if self._count > max(FREE_EXPANSION, MOST_EXPANSION * self._packed.count):
+            raise DamagedFileError(
+                f"{self._name} expands to more than {MOST_EXPANSION} times its size: no log does."
+            )
+        return size
+
+
+@contextmanager
+def expanded(source: str | Path | BinaryIO) -> Iterator[io.BufferedReader]:
+    """Open the uncompressed content of a file, standard input (``-``) or an open binary file.
+
+    Reading raises ``DamagedFileError`` where the content is damaged or expands too far.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with _opened(source) as file:
+        yield io.BufferedReader(_Expanded(_Packed(file), name_of(source)), _BUFFER)
 
 
 def read_bytes(source: str | Path | BinaryIO) -> bytes:
@@ -33,15 +121,38 @@ def read_bytes(source: str | Path | BinaryIO) -> bytes:
         DamagedFileError: the content begins as gzip or xz and does not go on as such.
         OSError: the file cannot be read.
     """
-    raw = _raw_bytes(source)
-    try:
-        if raw.startswith(_GZIP):
-            return gzip.decompress(raw)
-        if raw.startswith(_XZ):
-            return lzma.decompress(raw)
-    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise DamagedFileError(f"{name_of(source)} is cut short or damaged: {error}") from error
-    return raw
+    with expanded(source) as file:
+        return file.read()
+
+
+def read_lines(source: str | Path | BinaryIO, *, longest: int = LONGEST_LINE) -> Iterator[bytes]:
+    """Yield the lines of a file one by one, as they are, each with its end.
+
+    Args:
+        longest: most bytes of a line.
+
+    Raises:
+        LongLineError: a line is longer; the message says which.
+        DamagedFileError: the content begins as gzip or xz and does not go on as such.
+        OSError: the file cannot be read.
+    """
+    with expanded(source) as file:
+        yield from lines_of(file, name_of(source), longest=longest)
+
+
+def lines_of(file: io.BufferedReader, name: str, *, longest: int) -> Iterator[bytes]:
+    """Yield the lines of an open file; ``name`` is for messages.
+
+    Raises:
+        LongLineError: a line is longer than ``longest`` bytes.
+    """
+    for number in count(1):
+        line = file.readline(longest + 1)
+        if len(line) > longest:
+            raise LongLineError(f"{name}, line {number} is longer than {longest >> 10} KiB.")
+        if not line:
+            return
+        yield line
 
 
 def read_beginning(path: str | Path, size: int) -> bytes:
@@ -51,25 +162,20 @@ def read_beginning(path: str | Path, size: int) -> bytes:
         DamagedFileError: the content begins as gzip or xz and does not go on as such.
         OSError: the file cannot be read.
     """
-    with Path(path).open("rb") as file:
-        magic = file.read(len(_XZ))
-        file.seek(0)
-        try:
-            if magic.startswith(_GZIP):
-                return gzip.GzipFile(fileobj=file).read(size)
-            if magic.startswith(_XZ):
-                return lzma.LZMAFile(file).read(size)
-        except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-            raise DamagedFileError(f"{path} is cut short or damaged: {error}") from error
+    with expanded(path) as file:
         return file.read(size)
 
 
-def _raw_bytes(source: str | Path | BinaryIO) -> bytes:
+@contextmanager
+def _opened(source: str | Path | BinaryIO) -> Iterator[BinaryIO]:
+    """Open a source; one that was open, or standard input, stays open."""
     if not isinstance(source, str | Path):
-        return source.read()
-    if str(source) == STANDARD_STREAM:
-        return sys.stdin.buffer.read()
-    return Path(source).read_bytes()
+        yield source
+    elif str(source) == STANDARD_STREAM:
+        yield sys.stdin.buffer
+    else:
+        with Path(source).open("rb") as file:
+            yield file
 
 
 def name_of(source: str | Path | BinaryIO) -> str:

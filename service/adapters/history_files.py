@@ -3,7 +3,7 @@
 import re
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import TYPE_CHECKING
@@ -16,13 +16,18 @@ from service.adapters.slurm_json import read_sacct_json
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions
 from simulator.traces.swf import read_swf
-from simulator.traces.trace import Reject
-from terminal.files import read_bytes
+from simulator.traces.trace import Reject, check_rejects
+from terminal.files import expanded, lines_of, name_of, read_lines
 
 if TYPE_CHECKING:
     from service.store import ReportedCompletion
 
     Outcomes = Iterable[tuple[int, ReportedCompletion | SkippedError]]
+
+
+LONGEST_RECORD = 4 << 20
+"""Most bytes of an accounting record. Those of PBS name every node of a job several times: a job on
+ten thousand nodes has a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +62,26 @@ def read_swf_log(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
 
 def read_sacct_output(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """Read sacct's output: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
-    content = read_bytes(path).removeprefix(BOM_UTF8)
-    if content.lstrip().startswith(b"{"):
-        return of_records(read_sacct_json(content, cluster=cluster))
-    rows = (f"{line}\n" for line in content.decode("utf-8", "replace").split("\n"))
-    return of_records(read_sacct(rows, zone=zone, cluster=cluster))
+    with expanded(path) as file:
+        if file.peek().removeprefix(BOM_UTF8).lstrip().startswith(b"{"):
+            content = file.read().removeprefix(BOM_UTF8)
+            return of_records(read_sacct_json(content, cluster=cluster))
+        lines = lines_of(file, name_of(path), longest=LONGEST_RECORD)
+        rows = (f"{line}\n" for line in texts(lines))
+        return of_records(read_sacct(rows, zone=zone, cluster=cluster))
 
 
 def read_pbs_log(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """Read the accounting log of PBS or Torque."""
-    lines = read_bytes(path).decode("utf-8", "replace").split("\n")
+    lines = texts(read_lines(path, longest=LONGEST_RECORD))
     return of_records(read_accounting(lines, zone=zone, cluster=cluster))
+
+
+def texts(lines: Iterable[bytes]) -> Iterator[str]:
+    """Yield lines as text without their ends and without the mark of an editor under Windows."""
+    for number, line in enumerate(lines):
+        content = line if number else line.removeprefix(BOM_UTF8)
+        yield content.removesuffix(b"\n").decode("utf-8", "replace")
 
 
 def of_records(outcomes: "Outcomes") -> HistoryFile:
@@ -82,6 +96,7 @@ def of_records(outcomes: "Outcomes") -> HistoryFile:
             doubts.update(outcome.doubts)
         elif outcome.reason.is_damage:
             rejected.append(Reject(line, str(outcome)))
+            check_rejects(rejected)
         else:
             left_out[str(outcome)] += 1
     return HistoryFile(reports, len(reports), rejected, left_out, doubts)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from simulator.replay.trace_replay import Replay
 from terminal.exit_codes import ExitCode
-from terminal.files import read_bytes, text_writer
+from terminal.files import read_lines, text_writer
 
 HEADS = ("job_id", "method", "predicted", "requested", "actual")
 
@@ -40,7 +40,7 @@ def read_predictions(path: str | Path, method: str | None = None) -> Mapping[int
     Raises:
         PredictionsFileError: the file has no predictions, or no method is named of several.
     """
-    lines = read_bytes(path).decode(errors="replace").splitlines()
+    lines = [line.decode(errors="replace").rstrip("\r\n") for line in read_lines(path)]
     if not lines or tuple(lines[0].split("\t")[:3]) != HEADS[:3]:
         raise PredictionsFileError(f"{path} does not begin with the heads {', '.join(HEADS[:3])}.")
     found: dict[str, dict[int, float]] = {}

@@ -8,8 +8,6 @@ of parallel job schedulers", JSSPP 1999, and version 2.2 of the format.
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
-from io import BytesIO
-from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self
@@ -17,11 +15,26 @@ from typing import Any, BinaryIO, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.traces.trace import REAL_FIELDS, SWF_FIELDS, Reals, Reject, Trace
+from simulator.traces.trace import (
+    REAL_FIELDS,
+    SWF_FIELDS,
+    Reals,
+    Reject,
+    Trace,
+    check_rejects,
+)
 from terminal.exit_codes import ExitCode
-from terminal.files import DamagedFileError, read_bytes, text_writer
+from terminal.files import DamagedFileError, LongLineError, read_lines, text_writer
 
-__all__ = ["DamagedFileError", "MalformedLineError", "Reject", "Trace", "read_swf", "write_swf"]
+__all__ = [
+    "DamagedFileError",
+    "LongLineError",
+    "MalformedLineError",
+    "Reject",
+    "Trace",
+    "read_swf",
+    "write_swf",
+]
 
 LARGEST = 1e12
 """Largest number in a trace: a petabyte in KiB."""
@@ -33,8 +46,11 @@ _HEADER = re.compile(r";(?:\s?(\w+):|\s*([A-Z]\w*):(?=\s))\s*(.*?)\s*$")
 _WHOLE = np.array([name not in REAL_FIELDS for name in SWF_FIELDS])
 _BOUNDS = [FARTHEST if name in {"submit", "wait", "run"} else LARGEST for name in SWF_FIELDS]
 
-_BLOCK = 10_000
-"""Number of lines that are parsed at once; a malformed line makes only its block slow."""
+MOST_COMMENTS = 10_000
+"""Lines; the longest headers of the archive have some hundred."""
+
+_BLOCK, _BLOCK_CHARACTERS = 10_000, 4 << 20
+"""Lines and characters that are parsed at once; a malformed line makes only its block slow."""
 
 JobLine = tuple[int, str]
 
@@ -66,6 +82,8 @@ def read_swf(
 
     Raises:
         MalformedLineError: a line is not a job; the message says which line and why.
+        TooManyRejectsError: more lines than any log has are not jobs.
+        LongLineError: a line is longer than 64 KiB.
         DamagedFileError: a compressed file is cut short or corrupt.
         OSError: the file cannot be read.
     """
@@ -96,11 +114,13 @@ def read_header(source: str | Path) -> dict[str, str] | None:
 
 def _job_lines(source: str | Path | BinaryIO, comments: list[str]) -> Iterator[JobLine]:
     """Yield lines that are neither blank nor comments, with their numbers; collect comments."""
-    # One line at a time: all lines as text would take as much memory again as the columns.
-    content = read_bytes(source).removeprefix(BOM_UTF8)  # of an editor under Windows
-    for number, line in enumerate(BytesIO(content), start=1):
+    for number, content in enumerate(read_lines(source), start=1):
+        # An editor under Windows puts a mark before the first line.
+        line = content.removeprefix(BOM_UTF8) if number == 1 else content
         text = line.decode("latin-1").lstrip()
         if text.startswith(";"):
+            if len(comments) == MOST_COMMENTS:
+                raise MalformedLineError(Reject(number, f"is comment {MOST_COMMENTS + 1:,}"))
             comments.append(line.decode("latin-1").rstrip("\r\n"))
         elif text:
             yield number, text
@@ -111,14 +131,29 @@ def _parse(jobs: Iterator[JobLine]) -> tuple[NDArray[Any], NDArray[Any], list[Re
     values = [np.empty((0, len(SWF_FIELDS)))]
     numbers: list[int] = []
     rejects: list[Reject] = []
-    while block := list(islice(jobs, _BLOCK)):
-        parsed = _parse_at_once(block)
+    for block in _blocks(jobs):
+        parsed, good = _parse_at_once(block), block
         if parsed is None:
-            block, parsed, faults = _parse_one_by_one(block)
+            good, parsed, faults = _parse_one_by_one(block)
             rejects += faults
+            check_rejects(rejects)
         values.append(parsed)
-        numbers += [number for number, _ in block]
+        numbers += [number for number, _ in good]
     return np.concatenate(values), np.array(numbers, dtype=np.int64), rejects
+
+
+def _blocks(jobs: Iterator[JobLine]) -> Iterator[list[JobLine]]:
+    """Yield the lines in blocks, each of bounded size."""
+    block: list[JobLine] = []
+    characters = 0
+    for job in jobs:
+        block.append(job)
+        characters += len(job[1])
+        if len(block) == _BLOCK or characters > _BLOCK_CHARACTERS:
+            yield block
+            block, characters = [], 0
+    if block:
+        yield block
 
 
 def _parse_at_once(block: list[JobLine]) -> Reals | None:

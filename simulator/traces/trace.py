@@ -1,7 +1,7 @@
 """A workload trace in columns, as the Standard Workload Format (SWF) names them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.jobs import LATEST_TIME
+from terminal.exit_codes import ExitCode
 
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -20,6 +21,30 @@ class Reject:
 
     line: int
     reason: str
+
+
+MOST_REJECTS = 100_000
+"""Lines that are not jobs; a file with more is no log, and each would be kept with its reason."""
+
+
+class TooManyRejectsError(ValueError):
+    """A file has more malformed lines than any log has."""
+
+    exit_code = ExitCode.USAGE
+
+
+def check_rejects(rejects: Sequence[Reject]) -> None:
+    """Refuse a file that has too many malformed lines.
+
+    Raises:
+        TooManyRejectsError: there are more than ``MOST_REJECTS``; the message shows the first.
+    """
+    if len(rejects) > MOST_REJECTS:
+        first = rejects[0]
+        raise TooManyRejectsError(
+            f"More than {MOST_REJECTS:,} lines are malformed, so this is no log; the first is "
+            f"line {first.line}: {first.reason}."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
