@@ -22,7 +22,6 @@ from msgspec.structs import replace
 
 from predictors.jobs import Completion, Submission, without_digits
 from service.errors import ForbiddenError, MissingTokenError, MungeTooLongError
-from service.settings import Settings
 from service.store import ReportedCompletion, Token, parse_token
 from terminal import munge
 from terminal.scopes import Scope
@@ -171,20 +170,19 @@ class NotProtectedError(OSError):
     """Raised when the service would listen beyond this machine without a token."""
 
 
-def check_protected(settings: Settings, tokens: Callable[[], Iterable[Token]]) -> None:
+def check_protected(host: str | None, tokens: Callable[[], Iterable[Token]]) -> None:
     """Refuse to listen beyond loopback while no valid token has been issued.
 
     Args:
-        tokens: reads all tokens; called only if the service listens beyond loopback.
+        host: to listen on; None if calls need no token there.
+        tokens: reads all tokens; called only if calls need one.
 
     Raises:
         NotProtectedError: the message says what to do.
     """
-    if settings.is_loopback or settings.allow_unauthenticated:
-        return
-    if all(token.revoked_at is not None for token in tokens()):
+    if host is not None and all(token.revoked_at is not None for token in tokens()):
         raise NotProtectedError(
-            f"Listening on {settings.host} needs a token: issue one with `walltimed token issue`."
+            f"Listening on {host} needs a token: issue one with `walltimed token issue`."
         )
 
 

@@ -262,6 +262,11 @@ class Settings(BaseSettings):
         """Return whether only this machine can reach the service."""
         return self.unix_socket is not None or self.host in LOOPBACK
 
+    @property
+    def guarded_host(self) -> str | None:
+        """The host to listen on, if calls need a token there; else None."""
+        return None if self.is_loopback or self.allow_unauthenticated else self.host
+
     def environment(self) -> dict[str, str]:
         """Return the settings as environment variables, for processes that are started anew.
 

@@ -1,10 +1,13 @@
-"""Durations, shares and counts as people say them."""
+"""Durations, shares and counts as people and resource managers write them."""
 
+import re
 from collections.abc import Sequence
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
+_CLOCK = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}(?::\d{1,9}){0,3})(?:\.\d*)?")
 
 SHORTEST = 0.0005
 """Seconds; a shorter duration is no time in words."""
@@ -34,6 +37,53 @@ def walltime(seconds: float | None, *, unknown: str = "-") -> str:
     hours, minute = divmod(minutes, 60)
     clock = f"{hours}:{minute:02}:{second:02}"
     return f"{days}-{clock:0>8}" if days else clock
+
+
+def clock(value: Any) -> float | None:
+    """Return the seconds of ``[days-]hours:minutes:seconds``; leading parts may be missing.
+
+    >>> clock("00:01:30"), clock("1-00:00:00"), clock("45"), clock("soon")
+    (90.0, 86400.0, 45.0, None)
+    """
+    match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
+    if not match:
+        return None
+    parts = [*map(int, match[2].split(":"))]
+    sizes = (1, 60, 3600, 86400)
+    seconds = sum(part * size for part, size in zip(reversed(parts), sizes, strict=False))
+    return float(seconds + int(match[1] or 0) * 86400)
+
+
+def slurm_walltime(written: str) -> float | None:
+    """Return the seconds of a walltime as Slurm reads it, rounded up to whole minutes.
+
+    Forms: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes,
+    days-hours:minutes:seconds. None is no walltime, or 0.
+
+    >>> slurm_walltime("90"), slurm_walltime("1:30:01"), slurm_walltime("1-12")
+    (5400.0, 5460.0, 129600.0)
+    """
+    days, dash, rest = written.rpartition("-")
+    parts = rest.split(":")
+    if dash:
+        parts += ["00"] * (3 - len(parts))
+    elif len(parts) == 1:
+        parts.append("00")
+    seconds = clock(f"{days}{dash}{':'.join(parts)}")
+    return -(-seconds // MINUTE) * MINUTE if seconds else None
+
+
+def in_words(content: Any) -> str:
+    """Return parameters, a price or a method on one line."""
+    if content is None:
+        return "-"
+    if isinstance(content, dict):
+        return ", ".join(f"{name} {in_words(value)}" for name, value in content.items())
+    if isinstance(content, float):
+        return f"{content:.3g}"
+    if isinstance(content, list | tuple):
+        return "+".join(map(str, content)) or "none"
+    return str(content)
 
 
 def told_apart(one: float, other: float) -> tuple[str, str]:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from service.adapters.pbs import cores_of
-from service.adapters.values import clock, count, kibibytes, slurm_walltime
+from service.adapters.values import count, kibibytes
 from terminal.console import ExitCode
+from terminal.words import clock, slurm_walltime
 
 LONGEST = 10_000
 """Lines of a script that are read."""

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError, ended_run
-from service.adapters.values import clock, count, kibibytes, moment, text
+from service.adapters.values import count, kibibytes, moment, text
+from terminal.words import clock
 
 if TYPE_CHECKING:
     from service.store import ReportedCompletion

@@ -22,7 +22,8 @@ from service.adapters.slurm_fields import (
     status_of,
     trackable_resources,
 )
-from service.adapters.values import MINUTE, clock, count, moment, number, text
+from service.adapters.values import count, moment, number, text
+from terminal.words import MINUTE, clock
 
 if TYPE_CHECKING:
     from service.store import ReportedCompletion

@@ -6,7 +6,8 @@ from typing import Any
 
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError, UnknownStateError
-from service.adapters.values import count, kibibytes, slurm_walltime, text
+from service.adapters.values import count, kibibytes, text
+from terminal.words import slurm_walltime
 
 KIBIBYTES_PER_MEBIBYTE = 1024
 

@@ -20,7 +20,8 @@ from service.adapters.slurm_fields import (
     status_of,
     trackable_resources,
 )
-from service.adapters.values import MINUTE, count, moment, number, text
+from service.adapters.values import count, moment, number, text
+from terminal.words import MINUTE
 
 if TYPE_CHECKING:
     from service.store import ReportedCompletion

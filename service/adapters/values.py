@@ -19,10 +19,7 @@ MOST = 2**31
 UNSET = frozenset({0xFFFFFFFE, 0xFFFFFFFF})
 """Slurm's NO_VAL and INFINITE in 32 bits."""
 
-MINUTE = 60.0
-
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
-_CLOCK = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}(?::\d{1,9}){0,3})(?:\.\d*)?")
 _MEMORY = re.compile(r"(\d{1,18}(?:\.\d+)?)\s*([kmgtpe]?)(b|w)?", re.IGNORECASE)
 _WORD_BYTES = 8
 _NOTHING = frozenset({"", "(null)", "N/A", "Unknown", "None", "None assigned"})
@@ -82,40 +79,6 @@ def moment(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:
             return None
     found = number(value)
     return found or None
-
-
-def clock(value: Any) -> float | None:
-    """Return the seconds of ``[days-]hours:minutes:seconds``; leading parts may be missing.
-
-    >>> clock("00:01:30"), clock("1-00:00:00"), clock("45"), clock("soon")
-    (90.0, 86400.0, 45.0, None)
-    """
-    match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
-    if not match:
-        return None
-    parts = [*map(int, match[2].split(":"))]
-    sizes = (1, 60, 3600, 86400)
-    seconds = sum(part * size for part, size in zip(reversed(parts), sizes, strict=False))
-    return float(seconds + int(match[1] or 0) * 86400)
-
-
-def slurm_walltime(written: str) -> float | None:
-    """Return the seconds of a walltime as Slurm reads it, rounded up to whole minutes.
-
-    Forms: minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes,
-    days-hours:minutes:seconds. None is no walltime, or 0.
-
-    >>> slurm_walltime("90"), slurm_walltime("1:30:01"), slurm_walltime("1-12")
-    (5400.0, 5460.0, 129600.0)
-    """
-    days, dash, rest = written.rpartition("-")
-    parts = rest.split(":")
-    if dash:
-        parts += ["00"] * (3 - len(parts))
-    elif len(parts) == 1:
-        parts.append("00")
-    seconds = clock(f"{days}{dash}{':'.join(parts)}")
-    return -(-seconds // MINUTE) * MINUTE if seconds else None
 
 
 def kibibytes(value: Any, *, unit: str) -> float | None:

@@ -9,13 +9,12 @@ import typer
 from rich.markup import escape
 
 from service.adapters.job_scripts import request_in
-from service.adapters.values import slurm_walltime
 from service.cli.connection import ClusterName, TokenFile, Url, asking, refuse_while_starting
-from service.cli.times import moment, moment_within
 from terminal.console import CommandError, ExitCode, out, print_json
 from terminal.options import AsJson
 from terminal.prediction_words import OBSTACLES, no_range, prediction_rows
-from terminal.words import duration, walltime
+from terminal.times import moment, moment_within
+from terminal.words import duration, slurm_walltime, walltime
 
 SHOWN_RUNS = 3
 

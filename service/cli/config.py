@@ -184,14 +184,14 @@ def check_store(store: "Store", settings: Settings) -> None:
         store.check()
     elif not Path(store.name).exists():
         check_place(Path(store.name).parent, can_be_made=settings.is_default_history)
-        check_protected(settings, list)
+        check_protected(settings.guarded_host, list)
         return
     else:
         try:
             store.check()
         except SchemaOutdatedError:
             return
-    check_protected(settings, store.tokens.read_all)
+    check_protected(settings.guarded_host, store.tokens.read_all)
 
 
 def check_place(directory: Path, *, can_be_made: bool) -> None:

@@ -29,7 +29,7 @@ from service.site.diagnosing import (
 from service.site.facts import site_faults
 from terminal.console import ExitCode, out, print_json
 from terminal.options import AsJson, ConfigFile
-from terminal.words import duration
+from terminal.words import DAY, duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 SECONDS = 10.0
 """Time limit of an answer of the service."""
-
-DAY = 86400.0
 
 
 def doctor(

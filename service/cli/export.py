@@ -11,9 +11,9 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.options import DatabaseUrl, load_settings, ready
-from service.cli.times import period_of
 from terminal.console import STANDARD_OUTPUT, CommandError, ExitCode, cell, err
 from terminal.options import ConfigFile
+from terminal.times import period_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

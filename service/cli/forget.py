@@ -10,12 +10,11 @@ import typer
 from service.cli.options import MOST_DAYS, DatabaseUrl, load_settings, names_of, ready
 from terminal.console import CommandError, ExitCode, err, out, print_json
 from terminal.options import AsJson, ConfigFile
+from terminal.words import DAY
 
 if TYPE_CHECKING:
     from service.settings import Settings
     from service.store import Erased, Erasure
-
-DAY = 86400.0
 
 
 def forget(

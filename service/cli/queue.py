@@ -8,10 +8,10 @@ import typer
 from rich.markup import escape
 
 from service.cli.connection import ClusterName, TokenFile, Url, asking
-from service.cli.times import moment, moment_within
 from terminal.console import err, out, print_json
 from terminal.options import AsJson
 from terminal.prediction_words import no_range, number_rows, prediction_rows
+from terminal.times import moment, moment_within
 from terminal.words import duration, walltime
 
 WIDTHS = {

@@ -19,6 +19,7 @@ from service.cli.options import (
 from service.site.facts import rows_of_sacct
 from terminal.console import out, print_json
 from terminal.options import AsJson, ConfigFile
+from terminal.words import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 BATCH = 1000
 """Runs in a transaction: so few that others can commit in between."""
-
-DAY = 86400.0
 
 
 class ReconcileCounts(Struct):

@@ -14,9 +14,9 @@ import typer
 from rich.markup import escape
 
 from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
-from service.cli.times import local, period_of
 from terminal.console import CommandError, ExitCode, cell, err, out, print_json
 from terminal.options import AsJson
+from terminal.times import local, period_of
 from terminal.words import walltime
 
 MOST_USERS = 1000

@@ -111,8 +111,7 @@ def flat(outcome: "RoundOutcome | None") -> dict[str, Any]:
 
 def show(rounds: "Iterable[Tuning]", *, as_json: bool) -> None:
     """Print the changes of each round."""
-    from service.operations.history_showing import answer_of
-    from service.web.tuning_page import change_row
+    from service.operations.history_showing import answer_of, change_row
 
     if as_json:
         print_json({"tunings": [answer_of(each) for each in rounds]})

@@ -58,11 +58,10 @@ def compile_methods() -> None:
     The site's settings change nothing in what is compiled, and this user may not be able to read
     them: the defaults do.
     """
-    from service.metrics import Metrics
     from service.settings import Settings
-    from service.worker.live_state import LiveState
+    from service.worker.worker import warm_up
 
-    LiveState(Settings.model_construct(), Metrics()).warm_up_methods()
+    warm_up(Settings.model_construct())
 
 
 def compile_priorities() -> None:

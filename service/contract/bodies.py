@@ -23,7 +23,6 @@ from service.contract.fields import (
     unix_seconds,
 )
 from service.errors import InvalidFieldError, MalformedJSONError, RequestError
-from service.store import ReportedCompletion
 
 MOST_ERRORS = 1000
 """Most errors of a body whose first one is reported: pydantic lists all of them or none."""
@@ -160,8 +159,8 @@ class CompletionBody(SubmissionBody):
     status: Status = Status.UNKNOWN
     prediction_id: Text | None = Field(None, description="Id of this job's prediction.")
 
-    def reported(self) -> ReportedCompletion:
-        """Convert to a `ReportedCompletion`.
+    def completion(self) -> Completion:
+        """Convert to a `Completion`.
 
         Raises:
             InvalidFieldError: the times contradict each other.
@@ -171,20 +170,17 @@ class CompletionBody(SubmissionBody):
         submission = self.submission(start)
         if submission.submit_time > start:  # a clock that jumped back while the job waited
             submission = replace(submission, submit_time=start)
-        return ReportedCompletion(
-            completion=Completion(
-                submission=submission,
-                start_time=start,
-                end_time=end,
-                runtime=runtime,
-                status=self.status,
-            ),
-            prediction_id=self.prediction_id,
+        return Completion(
+            submission=submission,
+            start_time=start,
+            end_time=end,
+            runtime=runtime,
+            status=self.status,
         )
 
-    def reports(self) -> list[ReportedCompletion]:
-        """Return the one run that the body reports."""
-        return [self.reported()]
+    def runs(self) -> list[tuple[Completion, str | None]]:
+        """Return the one run that the body reports, with the id of its prediction."""
+        return [(self.completion(), self.prediction_id)]
 
     def _start_and_runtime(self, end: float) -> tuple[float, float]:
         """Return start (Unix seconds) and runtime (seconds); one may follow from the other."""
@@ -210,19 +206,19 @@ class CompletionBatch(RequestBody):
 
     completions: Annotated[list[CompletionBody], FailFast()] = Field(description="The runs.")
 
-    def reports(self) -> list[ReportedCompletion]:
-        """Return the runs that the body reports.
+    def runs(self) -> list[tuple[Completion, str | None]]:
+        """Return the runs that the body reports, with the ids of their predictions.
 
         Raises:
             InvalidFieldError: the times of a run contradict each other.
         """
-        reports = []
-        for place, completion in enumerate(self.completions):
+        runs = []
+        for place, body in enumerate(self.completions):
             try:
-                reports.append(completion.reported())
+                runs.extend(body.runs())
             except InvalidFieldError as error:
                 raise error.within(f"completions.{place}") from error
-        return reports
+        return runs
 
 
 class WaitingJob(RequestBody):

@@ -15,7 +15,7 @@ from service.errors import (
     TooManyConnectionsError,
 )
 from service.http.json_calls import error_body
-from service.logs import SparseLog
+from terminal.logs import SparseLog
 
 LONGEST_HEAD = 1 << 16
 """Bytes of a request's head, its first line included."""

@@ -19,12 +19,13 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
-from service import auth, logs
+from service import auth
 from service.http.app import create_app
 from service.http.connections import BoundedProtocol
 from service.metrics import MULTIPROCESS_DIRECTORY
 from service.settings import Settings
 from service.store import open_store
+from terminal import logs
 
 GRACE_SECONDS = 6
 """Seconds that requests have to finish once the service is to stop."""
@@ -74,7 +75,7 @@ def check_protected(settings: Settings) -> None:
     """Refuse to listen beyond loopback while calls need no token."""
     store = open_store(settings.database_url.get_secret_value())
     try:
-        auth.check_protected(settings, store.tokens.read_all)
+        auth.check_protected(settings.guarded_host, store.tokens.read_all)
     finally:
         store.close()
 

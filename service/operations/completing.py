@@ -50,7 +50,10 @@ class Completing:
 
     def _reports(self, body: CompletionBody | CompletionBatch) -> list[ReportedCompletion]:
         """Return the completions of a body, if all may be stored."""
-        reports = body.reports()
+        reports = [
+            ReportedCompletion(completion=run, prediction_id=prediction_id)
+            for run, prediction_id in body.runs()
+        ]
         check_length(reports, "completions", self._settings.max_batch)
         for place, report in enumerate(reports):
             several = hasattr(body, "completions")

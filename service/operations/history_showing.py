@@ -1,9 +1,10 @@
 """Shows what the history holds of jobs that have ended, and of rounds of tuning."""
 
 import asyncio
-from typing import cast
+from typing import Literal, cast
 
 import msgspec
+from msgspec import Struct
 
 from predictors.jobs import Basis, Prediction, in_agreement
 from predictors.tuning.adoption import RoundChange, Verdict
@@ -21,12 +22,41 @@ from service.contract.queue_answers import EarlierRunAnswer, EndedJobAnswer, End
 from service.errors import UnknownJobError, UnknownTuningError
 from service.store import EndedRun, Store, Tuning
 from service.worker.worker import Worker
+from terminal.words import in_words
 
 UNRECORDED = Basis(jobs=0, reason="unrecorded")
 """Basis of a recorded prediction: the store does not keep it, and no answer shows it."""
 
 EARLIER_RUNS = 10
 """Number of earlier runs of the same name that are shown."""
+
+SUBJECTS = {
+    "knn": "parameters of knn",
+    "forest": "trees of forest",
+    "price": "price of an underestimate",
+    "auto": "who answers for auto",
+}
+
+VerdictColour = Literal["good", "careful", "bad", ""]
+"""The colour of a verdict."""
+
+KINDS: dict[str, VerdictColour] = {
+    "adopted": "good",
+    "kept": "",
+    "dropped": "careful",
+    "renewed": "",
+}
+
+
+class ChangeRow(Struct, frozen=True, kw_only=True):
+    """Outcome of a round for one thing that is learned of the cluster."""
+
+    subject: str
+    action: str
+    kind: VerdictColour
+    before: str
+    after: str
+    gain: str
 
 
 def read_ended_job(store: Store, cluster: str, job_id: str, caller: Caller) -> EndedJobAnswer:
@@ -166,3 +196,24 @@ def trial_of(trial: Trial) -> TrialAnswer:
         test_error=trial.test.mean_absolute_error,
         test_underestimation_rate=trial.test.underestimation_rate,
     )
+
+
+def change_row(change: ChangeAnswer) -> ChangeRow:
+    """Return a change in words; one that was dropped is judged on the runs since its adoption."""
+    judged = change.review if change.action == "dropped" else change.verdict
+    return ChangeRow(
+        subject=SUBJECTS.get(change.subject, change.subject),
+        action=change.action,
+        kind=KINDS[change.action],
+        before=in_words(change.before),
+        after=in_words(change.after),
+        gain=gain_text(judged),
+    )
+
+
+def gain_text(verdict: VerdictAnswer | None) -> str:
+    """Return the gain in cost on runs that a change was not made on, with twice its noise."""
+    if verdict is None:
+        return "-"
+    noise = "" if verdict.error is None else f" ± {2 * verdict.error:.1%}"
+    return f"{verdict.gain:+.1%}{noise} on {verdict.jobs:,} runs"

@@ -36,12 +36,11 @@ from service.live_queue.forecast_record import (
     forecast_state,
 )
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_places
-from service.live_queue.wait_scores import ARRIVAL, SINCE, usual_wait
 from service.operations.history_showing import read_ended_job
 from service.operations.known_clusters import KnownClusters, usual_cluster
 from service.operations.predicting import running_on
-from service.settings import Settings
 from service.store import WaitScore
+from service.worker.wait_scores import ARRIVAL, SINCE, usual_wait
 from service.worker.worker import Worker
 
 WAITING_FIRST = {JobState.WAITING: 0, JobState.RUNNING: 1, JobState.HELD: 2}
@@ -51,19 +50,23 @@ class ShowingQueue:
     """Shows one queue at a time.
 
     Args:
+        method: that answers.
+        max_age: seconds after which a snapshot is old.
         find_queue: returns the queue of a cluster; None if none was handed over.
         pseudonyms: replaces the names of people.
     """
 
     def __init__(
         self,
-        settings: Settings,
         *,
+        method: str,
+        max_age: float,
         find_queue: Callable[[str], LiveQueue | None],
         pseudonyms: Pseudonyms,
         clock: Callable[[], float],
     ) -> None:
-        self._settings = settings
+        self._method = method
+        self._max_age = max_age
         self._find_queue = find_queue
         self._pseudonym = pseudonyms.user
         self._clock = clock
@@ -91,7 +94,7 @@ class ShowingQueue:
             totals=self._totals_of(queue.snapshot),
             policy=rules.policy,
             plans_by=rules.plans_by,
-            method=self._settings.method,
+            method=self._method,
             pools=pool_answers(queue.snapshot),
             matching=len(found),
             jobs=[
@@ -112,7 +115,7 @@ class ShowingQueue:
         return queue
 
     def _forecast_state(self, queue: LiveQueue) -> ForecastState:
-        return forecast_state(queue, self._clock(), self._settings.snapshot_max_age_seconds)
+        return forecast_state(queue, self._clock(), self._max_age)
 
     def _totals_of(self, snapshot: QueueSnapshot) -> TotalsAnswer:
         """Return the totals, counted once: a queue has many jobs, and its head many readers."""
@@ -138,11 +141,13 @@ class ShowingQueues(ShowingQueue):
 
     def __init__(self, worker: Worker) -> None:
         super().__init__(
-            worker.settings,
+            method=worker.settings.method,
+            max_age=worker.settings.snapshot_max_age_seconds,
             find_queue=worker.queues.of,
             pseudonyms=worker.pseudonyms,
             clock=worker.clock,
         )
+        self._coverage = worker.settings.coverage
         self._keeper = worker.queues
         self._follower = worker.follower
         self._store = worker.store
@@ -228,9 +233,9 @@ class ShowingQueues(ShowingQueue):
     ) -> Prediction:
         """Return the prediction of a job as of now; of one that runs, planned stays as it was."""
         prediction = self._follower.state_of(job.submission.cluster).ask(
-            self._settings.method,
+            self._method,
             replace(job.submission, submit_time=self._clock()),
-            Question(coverage=self._settings.coverage, elapsed=elapsed, explain=True),
+            Question(coverage=self._coverage, elapsed=elapsed, explain=True),
         )
         runs = job.state is JobState.RUNNING
         if runs and forecast is not None and forecast.predicted is not None:

@@ -40,11 +40,11 @@ from service.live_queue.snapshot import (
     RuntimeEstimate,
     pool_places,
 )
-from service.live_queue.wait_scores import usual_wait
 from service.operations.request_reports import suggested_request
 from service.worker.live_state import ClusterState
 from service.worker.queue_estimates import with_likely
 from service.worker.queue_keeper import VersionedQueue
+from service.worker.wait_scores import usual_wait
 from service.worker.worker import Worker
 from simulator.scheduling.forecast import QUANTILE_GRID
 

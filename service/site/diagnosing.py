@@ -6,12 +6,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from service.store import ClusterDiagnostics
-from terminal.words import duration
+from terminal.words import DAY, duration
 
 FEW = 5
 """Smallest number of runs or predictions for a diagnosis."""
-
-DAY = 86400.0
 
 REFUSED = frozenset({"401", "403"})
 

@@ -29,7 +29,7 @@ from service.site.pbs_conf import private_directory
 from service.site.slurm_conf import CONNECTED, conf_path
 from service.site.switch import OFF_SWITCH, UPDATER, output_of
 from terminal.console import CommandError, ExitCode
-from terminal.words import duration
+from terminal.words import DAY, duration
 
 if TYPE_CHECKING:
     from service.store import Store
@@ -147,8 +147,6 @@ COLUMNS = (
     "TimelimitRaw,NNodes,ReqNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,State,SubmitLine,"
     "AdminComment,NodeList"
 )
-
-DAY = 86400.0
 
 _PBS_RUN = re.compile(rb"[^;]{0,64};[ER];([^;]{1,255});")
 _PBS_DAY = re.compile(r"\d{8}")

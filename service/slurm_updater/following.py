@@ -13,10 +13,10 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from service import logs
 from service.slurm_updater.service_calls import HandOver, NonsenseError, ServiceQueries
 from service.slurm_updater.slurm import Slurm, SlurmError
 from service.slurm_updater.updater import Updater, UpdaterOptions
+from terminal import logs
 from terminal.client import Client, RemoteError
 
 log = structlog.get_logger()

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from predictors.aged_length import site_factor
 from service.adapters.slurm_fields import prediction_id_of
-from service.adapters.values import MINUTE
 from service.slurm_updater.squeue import QueuedJob
+from terminal.words import MINUTE
 
 LARGEST_SITE_FACTOR = 2_147_483_645
 """The largest absolute site factor that scontrol takes."""

@@ -11,8 +11,9 @@ from typing import IO, Any, NamedTuple, cast
 from msgspec import Struct
 
 from predictors.aged_length import largest_site_factor
-from service.adapters.values import MINUTE, clock, number
+from service.adapters.values import number
 from service.slurm_updater.squeue import QueuedJob, UnreadableQueueError, read_queue
+from terminal.words import MINUTE, clock
 
 SOFT_LIMIT_SINCE = (25, 5, 4)
 """Below, or without the option, the backfill scheduler lowers the limit of a job to its TimeMin."""

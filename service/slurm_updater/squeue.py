@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from predictors.jobs import LONGEST, MOST_MEMORY, Submission
 from service.adapters.slurm_fields import KIBIBYTES_PER_MEBIBYTE, queue_of
-from service.adapters.values import MINUTE, count, number, text
+from service.adapters.values import count, number, text
 from terminal.client import fields_of
+from terminal.words import MINUTE
 
 LONGEST_TARGET = 100_000
 """Characters; Linux takes no argument of more than 128 KiB."""

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from service.contract.queue_answers import LiveJobAnswer
-from service.web.wording import DAY
+from terminal.words import DAY
 
 WIDTH = 1000.0
 """Width of a picture in its own units."""

@@ -23,6 +23,7 @@ from service.store import MethodScore, Side, Store
 from service.web import wording
 from service.worker.queue_keeper import StoredQueues
 from simulator.reports import palette
+from terminal import words
 from terminal.scopes import Scope
 
 KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -137,7 +138,7 @@ class Renderer:
             "count": wording.count,
             "date": wording.date,
             "duration": wording.duration,
-            "in_words": wording.in_words,
+            "in_words": words.in_words,
             "measured": wording.measured,
             "moment": wording.moment,
             "share": wording.share,
@@ -204,7 +205,11 @@ class PageSources:
         self.clock = clock
         self.cache = AnswerCache()
         self.queues = ShowingQueue(
-            settings, find_queue=StoredQueues(store.queues).of, pseudonyms=pseudonyms, clock=clock
+            method=settings.method,
+            max_age=settings.snapshot_max_age_seconds,
+            find_queue=StoredQueues(store.queues).of,
+            pseudonyms=pseudonyms,
+            clock=clock,
         )
         self.reports = ReportingRequests(store, pseudonyms=pseudonyms, clock=clock)
 

@@ -9,7 +9,8 @@ from service.contract.answers import HealthAnswer
 from service.contract.queue_answers import QueueHeadAnswer
 from service.store import ClusterHistory, MethodScore
 from service.web.frame import Frame, PageQuery, PageSources
-from service.web.wording import DAY, count, duration, share
+from service.web.wording import count, duration, share
+from terminal.words import DAY
 
 FRESH_SECONDS = 10.0
 """Largest age of the counts of the page, in seconds."""

@@ -12,7 +12,6 @@ from typing import Any
 from msgspec import Struct
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service import logs
 from service.errors import PagesBusyError, PageTooLongError, UnknownClusterError
 from service.operations.known_clusters import usual_cluster
 from service.operations.queue_showing import ShowingQueues
@@ -31,6 +30,7 @@ from service.web import (
 from service.web.frame import AnswerCache, Assets, Frame, PageQuery, PageSources, Renderer, Visitor
 from service.worker.processes import ChildProcess, come_second
 from service.worker.worker import Worker
+from terminal import logs
 
 View = Callable[[PageSources, Frame, Any, Any], Mapping[str, Any]]
 """Returns the variables of a template, from the sources, the query and facts of the service."""

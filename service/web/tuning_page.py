@@ -1,47 +1,19 @@
 """The page Tuning: proposals of background rounds, and which of them were adopted."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 
-from service.contract.answers import ChangeAnswer, TuningAnswer, VerdictAnswer
+from service.contract.answers import TuningAnswer
+from service.operations.history_showing import ChangeRow, VerdictColour, change_row
 from service.web.frame import Frame, PageQuery, PageSources
-from service.web.wording import in_words
 
 ORIGINS = {
     "history": "by the service, as enough jobs had ended",
     "request": "by a caller",
     "command": "by the command walltimed tune",
 }
-
-SUBJECTS = {
-    "knn": "parameters of knn",
-    "forest": "trees of forest",
-    "price": "price of an underestimate",
-    "auto": "who answers for auto",
-}
-
-VerdictColour = Literal["good", "careful", "bad", ""]
-"""The colour of a verdict."""
-
-KINDS: dict[str, VerdictColour] = {
-    "adopted": "good",
-    "kept": "",
-    "dropped": "careful",
-    "renewed": "",
-}
-
-
-class ChangeRow(Struct, frozen=True, kw_only=True):
-    """Outcome of a round for one thing that is learned of the cluster."""
-
-    subject: str
-    action: str
-    kind: VerdictColour
-    before: str
-    after: str
-    gain: str
 
 
 class TuningRow(Struct, frozen=True, kw_only=True):
@@ -113,24 +85,3 @@ def verdict_of(each: TuningAnswer) -> tuple[VerdictColour, str]:
     if each.state != "done":
         return "", each.state
     return ("good", "adopted") if has_adopted(each) else ("", "kept: no gain on later runs")
-
-
-def change_row(change: ChangeAnswer) -> ChangeRow:
-    """Return a change in words; one that was dropped is judged on the runs since its adoption."""
-    judged = change.review if change.action == "dropped" else change.verdict
-    return ChangeRow(
-        subject=SUBJECTS.get(change.subject, change.subject),
-        action=change.action,
-        kind=KINDS[change.action],
-        before=in_words(change.before),
-        after=in_words(change.after),
-        gain=gain_text(judged),
-    )
-
-
-def gain_text(verdict: VerdictAnswer | None) -> str:
-    """Return the gain in cost on runs that a change was not made on, with twice its noise."""
-    if verdict is None:
-        return "-"
-    noise = "" if verdict.error is None else f" ± {2 * verdict.error:.1%}"
-    return f"{verdict.gain:+.1%}{noise} on {verdict.jobs:,} runs"

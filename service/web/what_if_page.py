@@ -6,7 +6,6 @@ from typing import Any
 from msgspec import Struct
 from pydantic import ValidationError
 
-from service.adapters.values import slurm_walltime
 from service.contract.bodies import refusal
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import MOST_VARIANTS, WhatIfRequest
@@ -20,6 +19,7 @@ from terminal.prediction_words import (
     grounds_words,
     likely_words,
 )
+from terminal.words import slurm_walltime
 
 
 class WhatIfForm(PageQuery):

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from markupsafe import Markup
 
@@ -11,8 +10,6 @@ from terminal import words
 
 NOTHING = "\N{EN DASH}"
 """Text in place of an unknown figure."""
-
-DAY = 86400.0
 
 duration: Callable[[float | None], str] = partial(words.duration, unknown=NOTHING)
 
@@ -58,16 +55,3 @@ def measured(value: float | None, unit: str) -> str | Markup:
     if unit == "moment":
         return moment(value)
     return {"duration": duration, "share": share, "count": count}[unit](value)
-
-
-def in_words(content: Any) -> str:
-    """Return parameters, a price or a method on one line."""
-    if content is None:
-        return "-"
-    if isinstance(content, dict):
-        return ", ".join(f"{name} {in_words(value)}" for name, value in content.items())
-    if isinstance(content, float):
-        return f"{content:.3g}"
-    if isinstance(content, list | tuple):
-        return "+".join(map(str, content)) or "none"
-    return str(content)

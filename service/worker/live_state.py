@@ -38,9 +38,9 @@ from predictors.registry import (
 )
 from predictors.tuning.cluster_round import ClusterParameters
 from predictors.tuning.tunables import FIRST
-from service.logs import Throttle
 from service.metrics import Metrics
 from service.settings import Settings
+from terminal.logs import Throttle
 
 log = structlog.get_logger()
 

@@ -25,7 +25,13 @@ from service.live_queue.playing import (
     queue_columns,
 )
 from service.live_queue.snapshot import JobState, QueueSnapshot
-from service.live_queue.wait_scores import (
+from service.metrics import Metrics
+from service.settings import Settings
+from service.store import Queues, Store, StoreError
+from service.worker.log_follower import LogFollower
+from service.worker.processes import ForecastProcess
+from service.worker.queue_estimates import QueueEstimates
+from service.worker.wait_scores import (
     StartedJob,
     left_jobs,
     ran_unseen,
@@ -33,12 +39,6 @@ from service.live_queue.wait_scores import (
     wait_scores,
     with_unplanned_waits,
 )
-from service.metrics import Metrics
-from service.settings import Settings
-from service.store import Queues, Store, StoreError
-from service.worker.log_follower import LogFollower
-from service.worker.processes import ForecastProcess
-from service.worker.queue_estimates import QueueEstimates
 
 log = structlog.get_logger()
 

@@ -21,7 +21,6 @@ from predictors.tuning.cluster_round import ClusterParameters, ClusterRound, tun
 from predictors.tuning.genetic import ProgressReport, no_report
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
 from predictors.tuning.tunables import CANDIDATES, FIRST
-from service import logs
 from service.settings import Settings
 from service.store import (
     ActiveAdoption,
@@ -32,6 +31,7 @@ from service.store import (
     Tuning,
     open_store,
 )
+from terminal import logs
 
 log = structlog.get_logger()
 

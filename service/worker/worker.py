@@ -37,6 +37,7 @@ from service.worker.queue_keeper import QueueKeeper
 from service.worker.tuning_keeper import TuningKeeper
 from service.worker.tuning_rounds import from_store
 from service.worker.writer import Writer
+from terminal.words import DAY
 
 log = structlog.get_logger()
 
@@ -45,8 +46,6 @@ HOUSEKEEPING_SECONDS = 1.0
 
 TOKENS_ANEW_SECONDS = 0.1
 """Least seconds between the beginnings of two reads of tokens."""
-
-DAY = 86400.0
 
 CATCHING_UP_SLICE = 1000
 CATCHING_UP_ROUNDS = 1000
@@ -384,3 +383,8 @@ def catch_up(live: LiveState, reader: LogReader) -> None:
         if not (completions := reader.read(CATCHING_UP_SLICE)):
             return
         live.apply(completions)
+
+
+def warm_up(settings: Settings) -> None:
+    """Compile the methods, with the code that runs beside them."""
+    LiveState(settings, Metrics()).warm_up_methods()

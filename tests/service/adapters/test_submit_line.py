@@ -3,7 +3,7 @@
 import pytest
 
 from service.adapters.slurm_fields import request_of, requested_limit
-from service.adapters.values import slurm_walltime
+from terminal.words import slurm_walltime
 
 
 @pytest.mark.parametrize(

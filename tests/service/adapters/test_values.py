@@ -6,7 +6,8 @@ from datetime import UTC
 import pytest
 
 from service.adapters import pbs, values
-from service.adapters.values import clock, count, kibibytes, moment, number, text
+from service.adapters.values import count, kibibytes, moment, number, text
+from terminal.words import clock
 
 WRAPPED = {"set": True, "infinite": False, "number": 8}
 

@@ -6,8 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from service.http import server
-from service.logs import SparseLog
 from service.settings import Settings
+from terminal.logs import SparseLog
 
 
 def test_connections_are_bounded_as_set():
@@ -43,7 +43,7 @@ def test_connections_leave_room_for_other_files(monkeypatch, files, expected):
 
 def test_what_callers_can_provoke_is_logged_once_in_ten_seconds(monkeypatch):
     now = iter([100.0, 101.0, 105.0, 111.0])
-    monkeypatch.setattr("service.logs.monotonic", lambda: next(now))
+    monkeypatch.setattr("terminal.logs.monotonic", lambda: next(now))
     sparse = SparseLog("it happened")
     with capture_logs() as logged:
         for _ in range(4):

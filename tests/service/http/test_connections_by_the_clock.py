@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 from service.http import connections
 from service.http.connections import REFUSED, BoundedProtocol
 from service.http.json_calls import send_json
-from service.logs import SparseLog
+from terminal.logs import SparseLog
 
 GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
 WAIT = b"GET /wait HTTP/1.1\r\nhost: h\r\n\r\n"

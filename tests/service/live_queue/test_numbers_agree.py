@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from predictors.registry import METHODS, UNCERTAIN
-from service.cli.times import moment
+from terminal.times import moment
 from terminal.words import duration
 
 USERS = ("ada", "bob", "cleo")

@@ -51,7 +51,7 @@ RUNS = st.dictionaries(FIELDS, VALUES, max_size=4).map(lambda change: run_of("1"
 def outcome(function, body):
     """What a validator makes of a body."""
     try:
-        return function(body).reports()
+        return function(body).runs()
     except (ValidationError, InvalidFieldError) as error:
         return str(error)
 
@@ -79,7 +79,7 @@ def test_both_make_the_same_of_a_damaged_body(damage, place):
 
 def test_ordinary_bodies_take_the_quick_way():
     body = json.dumps({"completions": [run_of("1"), run_of(2, requested_processors=4)]}).encode()
-    assert decode(body).reports() == validate(body).reports()
+    assert decode(body).runs() == validate(body).runs()
 
 
 @pytest.mark.parametrize("text", ["a", "ä" * 256, "日本"])

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from terminal.console import CommandError, ExitCode
-
-DAY = 86400.0
+from terminal.words import DAY
 
 
 def moment(seconds: float | None, now: float) -> str:

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from service.cli import times
-from service.cli.times import moment, period_of
+from terminal import times
 from terminal.console import CommandError
+from terminal.times import moment, period_of
 from terminal.words import walltime
 
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 import structlog
 
-from service import logs
 from service.settings import Settings
+from terminal import logs
 
 HOSTILE = 'x\n{"event": "forged"}\r\x1b[2J\u2028\u0085'
 
@@ -68,7 +68,7 @@ def test_a_traceback_is_kept(logged):
 
 SAYS_THREE_THINGS = """
 import logging, structlog
-from service import logs
+from terminal import logs
 from service.settings import Settings
 logs.configure(Settings())
 structlog.get_logger().info("well")
