@@ -186,8 +186,11 @@ class Metrics:
 class RouteMetrics:
     """Metrics of one route. Each label is resolved once, because that is most of the cost."""
 
-    def __init__(self, route: str, requests: Counter, seconds: Histogram) -> None:
+    def __init__(
+        self, route: str, requests: Counter, seconds: Histogram, refused_at: Gauge
+    ) -> None:
         self._route = route
+        self._refused_at = refused_at
         self._requests = requests
         self._by_status: dict[int, Counter] = {}
         self._observe_seconds = seconds.labels(route).observe
@@ -199,6 +202,10 @@ class RouteMetrics:
         if counter is None:
             counter = self._by_status[status] = self._requests.labels(self._route, str(status))
         counter.inc()
+
+    def refused_program(self, status: int) -> None:
+        """Set the time of the last request of a program that was refused for its token."""
+        self._refused_at.labels(self._route, str(status)).set(time())
 
 
 class RequestMetrics:
@@ -216,6 +223,12 @@ class RequestMetrics:
             "Connections that were closed with an error before there was a whole request.",
             "error",
         )
+        self._refused_at = metrics.gauge(
+            "program_last_refusal_timestamp_seconds",
+            "Unix time of the last request to a route of programs that was refused for its token.",
+            "route status",
+            mode="max",
+        )
         self._last_asked = metrics.gauge(
             "filter_last_request_timestamp_seconds",
             "Unix time of the last request of a submit filter, by file, release and mode.",
@@ -226,7 +239,7 @@ class RequestMetrics:
 
     def route(self, template: str) -> RouteMetrics:
         """Return the metrics of one route, such as /v1/users/{user}/accuracy."""
-        return RouteMetrics(template, self._requests, self._seconds)
+        return RouteMetrics(template, self._requests, self._seconds, self._refused_at)
 
     def refused(self, error: str) -> None:
         """Count a connection that was closed with an error."""

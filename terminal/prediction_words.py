@@ -31,6 +31,7 @@ OBSTACLES = {
     "too-large": "never: there are not so many processors",
     "not-planned": "not planned yet: too many jobs wait before it",
     "no-forecast": "not known yet: the queue is being forecast",
+    "no-time": "not known: the forecast took too long",
 }
 """Words in the place of the start of a job that cannot be forecast."""
 

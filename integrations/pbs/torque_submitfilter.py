@@ -188,8 +188,11 @@ def filtered(script, arguments):
 
 
 def advice(answer, predicted, asked):
-    """Return the likely runtime, its range and the planned runtime as text."""
-    parts = [f"planned {clock(predicted)} of the {clock(asked)} requested"]
+    """Return the likely runtime, its range and the request as text.
+
+    Torque plans by requests: without a likely runtime the predicted one is said, never a planned.
+    """
+    parts = [f"requested {clock(asked)}"]
     interval, reason = answer.get("interval"), answer["basis"].get("reason")
     if interval and reason in {"history", "others"}:
         of_ten = positive(interval["coverage"], 1) * 10.0
@@ -197,8 +200,10 @@ def advice(answer, predicted, asked):
         lower = positive(interval["lower"] or 1, LONGEST)
         upper = positive(interval["upper"], LONGEST)
         parts.insert(0, f"range {clock(lower)} to {clock(upper)} ({share})")
+    name, seconds = "predicted", predicted
     if answer.get("likely") is not None:
-        parts.insert(0, f"likely {clock(positive(answer['likely'], asked))}")
+        name, seconds = "likely", positive(answer["likely"], asked)
+    parts.insert(0, f"{name} {clock(seconds)}")
     whose = "; no run of yours is known, these are of other users" if reason == "others" else ""
     return ", ".join(parts) + whose
 

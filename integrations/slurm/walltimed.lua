@@ -277,12 +277,18 @@ local function range_of(found)
     of_ten and tenths or found.coverage * 100, of_ten and 10 or 100)
 end
 
-local function advice(found, minutes)
+-- A planned time is said only where the site's mode lets Slurm plan or order by predictions.
+local function advice(found, minutes, config)
   local parts = {}
   if found.likely then parts[1] = "likely " .. duration(found.likely) end
   parts[#parts + 1] = range_of(found)
-  parts[#parts + 1] = ("planned %s of the %s requested"):format(
-    duration(found.predicted), duration(minutes * 60))
+  local requested = duration(minutes * 60)
+  if LADDER[config.mode] >= LADDER.order then
+    parts[#parts + 1] = ("planned %s of the %s requested"):format(duration(found.predicted), requested)
+  else
+    if not found.likely then parts[#parts + 1] = "predicted " .. duration(found.predicted) end
+    parts[#parts + 1] = "requested " .. requested
+  end
   local whose = found.is_of_others and "; no run of yours is known, these are of other users" or ""
   return "walltimed: " .. table.concat(parts, ", ") .. whose
 end
@@ -319,7 +325,7 @@ local function apply(job, found, minutes, is_given, config)
   local rung, marks = LADDER[config.mode], {}
   if found.id then marks[1] = "wtp=" .. found.id end
   if rung >= LADDER.advise and found.jobs and whole_minutes(found.predicted) < minutes then
-    slurm.log_user("%s", advice(found, minutes))
+    slurm.log_user("%s", advice(found, minutes, config))
   end
   if rung >= LADDER["default-limit"] and not is_given and is_safe_to_kill_at(found, config) then
     local longest = math.max(found.predicted, found.upper) * math.max(1, config.limit_margin)
@@ -495,7 +501,7 @@ function walltimed.adviser(directory, config_name)
     submission.cluster, submission.submit_time = config.cluster, os.time()
     local found = ask and concerns(config, { comment = comment }, submission) and ask(submission)
     local minutes = submission.requested_walltime / 60
-    if found and found.jobs and found.predicted < minutes * 60 then return advice(found, minutes) end
+    if found and found.jobs and found.predicted < minutes * 60 then return advice(found, minutes, config) end
   end
 end
 

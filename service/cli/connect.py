@@ -23,7 +23,7 @@ from service.site.host_files import (
     touch,
     write,
 )
-from service.site.switch import HOOK, OFF_SWITCH, turn_off, turn_on
+from service.site.switch import HOOK, OFF_SWITCH, output_of, turn_off, turn_on
 from terminal.console import CommandError, ExitCode, err, out
 from terminal.options import ConfigFile, choice
 
@@ -148,8 +148,10 @@ def slurm_steps(site: slurm.SlurmSite, filter_file: Path, mode: str | None) -> l
         our_parts = f"the two marked parts of our {slurm.FILTER}"
         steps.append(f"take {our_parts} over into {filter_file}")
     steps += [f"take out of slurm.conf: {line}" for line in slurm.replaced_lines(site)]
-    if mode == "order" and (wanted := slurm.order_lines(site)):
+    if mode in {"order", "soft", "default-limit"} and (wanted := slurm.order_lines(site)):
         steps.append(f"for the order of the queue add to slurm.conf: {', '.join(wanted)}")
+    if mode in {"soft", "default-limit"}:
+        steps += slurm.soft_steps(site, output_of("sinfo", "--version"))
     return [*steps, f"systemctl enable --now {slurm.FORWARDER}"]
 
 

@@ -274,11 +274,12 @@ class WhatIfVariantAnswer:
     start_interval: IntervalField | None
     end_interval: IntervalField | None
     obstacle: Annotated[
-        Literal["no-snapshot", "too-large", "no-forecast", "not-planned"] | None,
+        Literal["no-snapshot", "too-large", "no-forecast", "not-planned", "no-time"] | None,
         Field(
             description="no-snapshot: none was handed over for this cluster; too-large: no such "
             "processors exist; no-forecast: the queue itself has no forecast yet; not-planned: "
-            "more jobs wait than the last forecast reached, or it would start too late."
+            "more jobs wait than the last forecast reached, or it would start too late; no-time: "
+            "the forecast took too long, or too many are being made."
         ),
     ]
 

@@ -4,9 +4,10 @@ While no token has been issued, it admits callers of this machine alone, by thei
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from http import HTTPStatus
 from ipaddress import ip_address
 from time import perf_counter
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -25,6 +26,7 @@ from service.errors import (
 from service.http.calls import Call
 from service.http.json_calls import CALLER, failure, send_error
 from service.metrics import Metrics, RouteMetrics
+from terminal.scopes import Scope
 
 OWN_NAMES = frozenset({"localhost", "walltimed"})
 """Names besides the addresses of loopback; plug-ins of resource managers use the second."""
@@ -88,6 +90,8 @@ FILTERS_HOST = b"walltimed"
 
 FILTERS_PATH = "/v1/predictions"
 
+REFUSALS = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+
 NO_ENCODING = frozenset({b"", b"identity"})
 
 
@@ -99,6 +103,7 @@ class Endpoint:
         app: the application behind it.
         is_open: whether the route needs no token.
         is_for_filters: whether submit filters call it.
+        is_for_programs: whether filters and reporters call it, and no user beside them.
         scopes: of which a token must have one; none if any valid token will do.
         metrics: where passages are counted.
     """
@@ -106,8 +111,14 @@ class Endpoint:
     app: ASGIApp
     is_open: bool
     is_for_filters: bool
+    is_for_programs: bool
     scopes: tuple[str, ...]
     metrics: RouteMetrics
+
+
+def is_for_programs(scopes: Collection[str]) -> bool:
+    """Return whether programs call a route of these scopes, and readers do not."""
+    return not {Scope.PREDICT, Scope.INGEST}.isdisjoint(scopes) and Scope.READ not in scopes
 
 
 Template = tuple[str, re.Pattern[str], Endpoint]
@@ -152,6 +163,7 @@ class Gate:
             app=app,
             is_open=False,
             is_for_filters=False,
+            is_for_programs=False,
             scopes=(),
             metrics=metrics.requests.route("none"),
         )
@@ -164,6 +176,7 @@ class Gate:
             app=call.past_fastapi or self._app,
             is_open=call.scopes is None,
             is_for_filters=path == FILTERS_PATH,
+            is_for_programs=is_for_programs(call.scopes or ()),
             scopes=call.scopes or (),
             metrics=self._metrics.requests.route(path),
         )
@@ -220,7 +233,7 @@ class Gate:
         if connection["method"] == "HEAD":
             connection, send = {**connection, "method": "GET"}, without_body(send)
         endpoint = self._endpoint_of(connection)
-        status = CALLER_LEFT
+        status, credential = CALLER_LEFT, None
 
         async def watched(message: Message) -> None:
             nonlocal status
@@ -239,6 +252,9 @@ class Gate:
                 connection[CALLER] = allowed(caller, endpoint.scopes)
             await endpoint.app(connection, receive, watched)
         except ServiceError as error:
+            is_refusal = error.status in REFUSALS and CALLER not in connection
+            if is_refusal and endpoint.is_for_programs and credential is None:
+                endpoint.metrics.refused_program(error.status)
             await send_error(watched, error)
         except Exception as bug:
             if status == CALLER_LEFT:  # else FastAPI has answered, or the answer had begun

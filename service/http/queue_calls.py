@@ -131,7 +131,6 @@ def add_what_if(calls: Calls, what_if: WhatIf, *, limit: int) -> None:
         tag="queues",
         scopes=READERS,
         limit=limit,
-        errors=(ForecastsBusyError, ForecastTooLongError),
     )
     async def ask(
         cluster: ClusterParameter, caller: CurrentCaller, body: WhatIfRequest

@@ -2,7 +2,8 @@
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from service.auth import Caller
 from service.contract.bodies import method_of
 from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import WhatIfRequest
+from service.errors import ForecastsBusyError, ForecastTooLongError
 from service.live_queue.forecast_record import (
     ForecastPoint,
     LiveQueue,
@@ -51,7 +53,7 @@ from simulator.scheduling.forecast import QUANTILE_GRID
 PERCENTS = tuple(level / 100 for level in range(1, 100))
 """Levels of the distribution of a job's runtime from which requests are suggested."""
 
-Obstacle = Literal["no-snapshot", "too-large", "no-forecast", "not-planned"]
+Obstacle = Literal["no-snapshot", "too-large", "no-forecast", "not-planned", "no-time"]
 
 
 class WhatIf:
@@ -72,8 +74,6 @@ class WhatIf:
         Raises:
             ForbiddenError: the caller may not ask about another user's job.
             InvalidFieldError: there is no method of that name.
-            ForecastsBusyError: too many forecasts are being made.
-            ForecastTooLongError: it takes too long.
         """
         now = self._clock()
         method = method_of(body.method, self._settings.method)
@@ -132,17 +132,16 @@ class WhatIf:
             for place, (request, prediction) in enumerate(zip(requests, predictions, strict=True))
             if obstacles[place] is None
         }
-        played = await self._forecasts(forecast, list(jobs.values())) if forecast and jobs else []
-        made_at = forecast.queue.snapshot.taken_at if forecast else 0.0
-        points = {
-            place: waiting_point(each, -1, made_at)
-            for place, each in zip(jobs, played, strict=True)
-        }
-        window = forecast.queue.snapshot.rules.planning_window if forecast else None
-        for place, point in list(points.items()):
-            if window is not None and point.start > made_at + window:
-                del points[place]
-                obstacles[place] = "not-planned"
+        played: list[PoolForecast] = []
+        points: dict[int, ForecastPoint] = {}
+        if forecast is not None and jobs:
+            try:
+                played = await self._forecasts(forecast, list(jobs.values()))
+            except (ForecastsBusyError, ForecastTooLongError):
+                obstacles = [obstacle or "no-time" for obstacle in obstacles]
+            points = starting_points(forecast.queue, jobs, played)
+            for place in jobs if played else ():
+                obstacles[place] = None if place in points else "not-planned"
         rows = zip(requests, predictions, obstacles, strict=True)
         answers = [
             variant_answer(*row, like.share_within(row[0].requested_walltime), points.get(place))
@@ -233,6 +232,18 @@ class WhatIf:
             )
             for job in queue.snapshot.jobs
         ]
+
+
+def starting_points(
+    queue: LiveQueue, places: Iterable[int], played: Sequence[PoolForecast]
+) -> dict[int, ForecastPoint]:
+    """Return the forecasts of jobs by their places; without those beyond the planning window."""
+    made_at, window = queue.snapshot.taken_at, queue.snapshot.rules.planning_window
+    points = {
+        place: waiting_point(each, -1, made_at) for place, each in zip(places, played, strict=False)
+    }
+    latest = inf if window is None else made_at + window
+    return {place: point for place, point in points.items() if point.start <= latest}
 
 
 def last_predicted(queue: LiveQueue, job: LiveJob) -> float:

@@ -11,7 +11,8 @@ from terminal.words import DAY, duration
 FEW = 5
 """Smallest number of runs or predictions for a diagnosis."""
 
-REFUSED = frozenset({"401", "403"})
+REFUSED_SECONDS = 3600.0
+"""Age of a refused request of a program from which on nothing is said of it."""
 
 _ZONE = (
     "Read sacct with TZ=UTC SLURM_TIME_FORMAT=%s, or say --time-zone at the import. Then "
@@ -29,7 +30,7 @@ REMEDIES: Mapping[str, str] = {
     "other-filter": "Copy the filter of this release to where the resource manager reads it: "
     "docs/slurm.md, docs/pbs.md.",
     "refused-calls": "Give the caller a token with the scope of that call: docs/operations.md, "
-    "Tokens. The count begins anew when the service does.",
+    "Tokens. An hour after the last refusal this is said no more.",
     "doubtful-records": "Compare some of these jobs with the accounting; `walltimed forget --job` "
     "deletes a run.",
     "switched-off": "walltimed connect --on",
@@ -197,12 +198,12 @@ def check_callers(service: ServiceDiagnostics, release: str, now: float) -> Iter
     for (name, theirs), ago in old.items():
         asker = f"{name} of release {theirs}" if theirs else "A submit filter of an early release"
         yield fault("other-filter", f"{asker} asked {duration(ago)} ago; the service is {release}.")
-    for labels, calls in _values(service, "walltimed_requests_total"):
-        if labels["status"] in REFUSED and labels["route"].startswith("/v1/") and calls:
+    for labels, at in _values(service, "walltimed_program_last_refusal_timestamp_seconds"):
+        if now - at < REFUSED_SECONDS:
             yield fault(
                 "refused-calls",
-                f"Calls to {labels['route']} were refused with status {labels['status']} since "
-                f"the service started: {calls:,.0f}.",
+                f"A call of a program to {labels['route']} was refused with status "
+                f"{labels['status']} {duration(max(0.0, now - at))} ago.",
             )
     for labels, records in _values(service, "walltimed_doubted_records_total"):
         if records:

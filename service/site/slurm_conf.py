@@ -18,6 +18,7 @@ from service.site.host_files import (
     script,
     with_json_values,
 )
+from service.slurm_updater.slurm import SOFT_LIMIT_OPTION, SOFT_LIMIT_SINCE
 from terminal.console import CommandError, ExitCode
 
 JOBCOMP_TOKEN = Path("/etc/walltimed/jobcomp-token")
@@ -29,6 +30,7 @@ FILTER, OURS, CONFIG = "job_submit.lua", "walltimed.lua", "walltimed_config.lua"
 CONNECTED = "walltimed_site.json"
 """The settings that `walltimed connect` writes; ours reads them after the site's own."""
 MODES = ("off", "observe", "advise", "order", "soft", "default-limit")
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 COMPLETIONS = "http://127.0.0.1:8581/v1/adapters/slurm/jobcomp?cluster={cluster}"
 
 
@@ -100,6 +102,28 @@ def order_lines(site: SlurmSite) -> list[str]:
     if float(site.values.get("priorityweightage", "0") or 0) > 0:
         return []
     return ["PriorityType=priority/multifactor", "PriorityWeightAge=604800"]
+
+
+def soft_steps(site: SlurmSite, version: str) -> list[str]:
+    """Return what mode ``soft`` does on this Slurm, if not what its name says, or needs there.
+
+    Args:
+        version: printed by `sinfo --version`; empty if it is not known.
+    """
+    found = _VERSION.search(version)
+    release = tuple(map(int, found.groups())) if found else None
+    if found is None or release is None:
+        return ["mode soft needs Slurm 25.05.4 or newer; on an older one it does what order does"]
+    if release < SOFT_LIMIT_SINCE:
+        return [
+            f"nothing more: this Slurm is {found[0]}, where mode soft does what order does and "
+            "sets no TimeMin; that needs 25.05.4"
+        ]
+    parameters = site.values.get("schedulerparameters", "")
+    if SOFT_LIMIT_OPTION in parameters.split(","):
+        return []
+    wanted = ",".join(each for each in (parameters, SOFT_LIMIT_OPTION) if each)
+    return [f"for mode soft set in slurm.conf: SchedulerParameters={wanted}"]
 
 
 def replaced_lines(site: SlurmSite) -> list[str]:

@@ -57,18 +57,17 @@ def told_by_sbatch(site):
     return site.slurm.told("sbatch", "-t", "30", "--wrap", "true", "-o", "/dev/null")
 
 
-def test_sbatch_names_its_user_by_munge_and_is_told_the_three_numbers(site):
+def test_sbatch_names_its_user_by_munge_and_is_told_what_is_likely(site):
     told = told_by_sbatch(site)
     assert told.count("walltimed: ") == 1, "the filter in slurmctld has no token"
-    likely, upper, planned = map(
+    likely, upper, requested = map(
         int,
         re.search(
-            r"likely (\d+) min, range \d+ min to (\d+) min \(9 of 10\), planned (\d+) min of the "
-            r"30 min requested",
+            r"likely (\d+) min, range \d+ min to (\d+) min \(9 of 10\), requested (\d+) min",
             told,
         ).groups(),
     )
-    assert likely <= planned <= upper
+    assert likely <= upper <= requested == 30
 
 
 def test_without_a_credential_sbatch_submits_the_job_and_tells_nothing(site):

@@ -46,7 +46,7 @@ def asked(site, options=OPTIONS, environment=None):
 def test_the_user_is_told_how_long_such_jobs_ran(site):
     with fake_service(prediction()) as service:
         done = submit(site, service)
-    numbers = "likely 5 min, range 1 min to 31 min (9 of 10), planned 8 min of the 60 min requested"
+    numbers = "likely 5 min, range 1 min to 31 min (9 of 10), requested 60 min"
     assert done.told == [f"walltimed: {numbers}"]
     (asked,) = service.requests
     assert re.search(r"User-Agent: cli_filter\.lua/[0-9.]+ \(advise\)\r\n", service.headers[0])
@@ -121,7 +121,7 @@ def test_days_count(site):
     with fake_service(prediction(predicted_walltime=7500, interval=None, likely=None)) as service:
         done = submit(site, service, OPTIONS | {"time": "2-00:00:30"})
     assert service.requests[0]["requested_walltime"] == 2 * 86400 + 30
-    assert done.told[0].endswith(": planned 2 h 05 min of the 48 h 01 min requested")
+    assert done.told[0].endswith(": predicted 2 h 05 min, requested 48 h 01 min")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_broken_configuration_is_silent(site):
 def test_without_an_interval_that_rests_on_history_no_range_is_told(site, answer):
     with fake_service(prediction(**answer)) as service:
         done = submit(site, service)
-    assert done.told == ["walltimed: likely 5 min, planned 8 min of the 60 min requested"]
+    assert done.told == ["walltimed: likely 5 min, requested 60 min"]
 
 
 def test_a_user_without_runs_is_told_that_they_are_of_others(site):

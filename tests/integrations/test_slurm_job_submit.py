@@ -328,7 +328,15 @@ def test_time_min_has_a_floor(tmp_path, predicted, config, time_min):
 def test_advice_is_in_minutes_and_from_two_hours_on_in_hours(any_site, predicted, told):
     answer = prediction(predicted_walltime=predicted, interval=None, likely=None)
     done, _ = answered(any_site, answer, JOB | {"time_limit": 50 * 60}, mode="advise")
-    assert done.told == [f"walltimed: planned {told} of the 50 h 00 min requested"]
+    assert done.told == [f"walltimed: predicted {told}, requested 50 h 00 min"]
+
+
+@pytest.mark.parametrize("mode", ["order", "soft", "default-limit"])
+def test_a_planned_time_is_told_only_where_it_is_planned_or_ordered_by(any_site, mode):
+    done, _ = answered(any_site, prediction(interval=None), mode=mode)
+    assert done.told[:1] == ["walltimed: likely 5 min, planned 8 min of the 60 min requested"]
+    done, _ = answered(any_site, prediction(interval=None), mode="advise")
+    assert done.told == ["walltimed: likely 5 min, requested 60 min"]
 
 
 @pytest.mark.parametrize(
@@ -352,7 +360,7 @@ def test_advice_is_in_minutes_and_from_two_hours_on_in_hours(any_site, predicted
 )
 def test_a_range_is_told_with_its_share_of_runs(any_site, interval, told):
     done, _ = answered(any_site, prediction(interval=interval), mode="advise")
-    assert done.told == [f"walltimed: {told} planned 8 min of the 60 min requested"]
+    assert done.told == [f"walltimed: {told} requested 60 min"]
 
 
 @pytest.mark.parametrize(("limit", "is_told"), [(8, False), (9, True)])

@@ -43,7 +43,7 @@ def test_the_script_passes_and_the_user_is_told(tmp_path):
     with fake_service(prediction(), hangs_up=True) as service:
         script, told = submit(tmp_path, service, SCRIPT, "-q", "batch", "-A", "zeolite")
     assert script == SCRIPT
-    numbers = "likely 00:05:00, range 00:01:00 to 00:30:01 (9 of 10), planned 00:07:02"
+    numbers = "likely 00:05:00, range 00:01:00 to 00:30:01 (9 of 10), requested 01:00:00"
     assert told == f"walltimed: {numbers} of the 01:00:00 requested\n"
     assert service.requests == [
         {
@@ -212,7 +212,8 @@ def test_too_little_history_sets_no_walltime_and_tells_no_range(tmp_path):
     passed, _ = answered(tmp_path, answer, b"#!/bin/sh\n./relax\n", **DEFAULT)
     _, told = answered(tmp_path, answer)
     assert passed == b"#!/bin/sh\n./relax\n"
-    assert "planned 00:07:02" in told
+    assert "likely 00:05:00" in told
+    assert "range" not in told
 
 
 def test_a_walltime_that_was_given_is_never_replaced(tmp_path):

@@ -3,9 +3,11 @@
 import json
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
+from service.site import slurm_conf
 from service.store import open_store
 
 CONF = "ClusterName=Hill\nSlurmUser=root\n"
@@ -250,6 +252,33 @@ def test_an_order_needs_a_weight_of_age(walltimed, slurm, has_weight):
             conf.write("PriorityWeightAge=1000\n")
     _, _, said = walltimed("connect", "slurm", "--root", root, "--mode", "order")
     assert ("PriorityWeightAge=604800" in said) is not has_weight
+
+
+@pytest.mark.parametrize(
+    ("version", "parameters", "said"),
+    [
+        ("slurm 22.05.8", "", "this Slurm is 22.05.8, where mode soft does what order does"),
+        ("slurm 25.05.4", "bf_window=60", "SchedulerParameters=bf_window=60,time_min_as_soft"),
+        ("slurm 26.05.0", "time_min_as_soft_limit", None),
+        ("", "", "mode soft needs Slurm 25.05.4 or newer"),
+    ],
+)
+def test_mode_soft_says_what_it_does_on_this_slurm(version, parameters, said):
+    site = slurm_conf.SlurmSite(
+        conf=Path("/etc/slurm/slurm.conf"),
+        cluster="hill",
+        user="slurm",
+        values={"schedulerparameters": parameters},
+    )
+    steps = slurm_conf.soft_steps(site, version)
+    assert (said in steps[0]) if said else steps == []
+
+
+def test_connecting_in_mode_soft_names_the_release(walltimed, slurm, monkeypatch):
+    monkeypatch.setattr("service.cli.connect.output_of", lambda *_: "slurm 22.05.8")
+    _, _, told = walltimed("connect", "slurm", "--root", slurm(), "--mode", "soft", "--dry-run")
+    assert "this Slurm is 22.05.8" in told
+    assert "PriorityWeightAge=604800" in told, "it orders there"
 
 
 def test_without_a_slurm_conf_the_cluster_has_to_be_named(refused, tmp_path, monkeypatch):

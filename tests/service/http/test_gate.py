@@ -159,6 +159,27 @@ def test_a_bug_is_answered_once_counted_and_left_to_the_server(service, has_begu
     assert statuses == ([200] if has_begun else [500])
 
 
+def test_only_refusals_of_programs_are_noted(service):
+    service.token = service.issue("alice", "self", user="alice")
+    noted = "walltimed_program_last_refusal_timestamp_seconds"
+    admin = service.issue("admin", "admin")
+
+    def refusals():
+        service.token, own = admin, service.token
+        lines = service.get("/metrics").text.splitlines()
+        service.token = own
+        return [line.split(" ")[0] for line in lines if line.startswith(f"{noted}{{")]
+
+    job = {"user": "bob", "requested_walltime": 60}
+    assert service.post("/v1/predictions", job).status_code == 403
+    assert service.get("/v1/reports/requests", user="bob").status_code == 403
+    service.token = None
+    assert service.get("/v1/reports/requests", user="bob").status_code == 401
+    assert refusals() == []
+    assert service.post("/v1/predictions", job).status_code == 401
+    assert refusals() == [f'{noted}{{route="/v1/predictions",status="401"}}']
+
+
 def test_a_path_with_a_slash_too_many_leads_nowhere(service):
     assert status_of(service, "/health/live/") == 404
 

@@ -4,6 +4,7 @@ import pytest
 from asgi_client import NOW, run_of
 from structlog.testing import capture_logs
 
+from service.errors import ForecastsBusyError, ForecastTooLongError
 from service.live_queue.forecast_record import LiveQueue, packed
 from service.live_queue.playing import PlayingLimits
 from service.live_queue.snapshot import Pool, QueueSnapshot, SchedulerRules
@@ -494,6 +495,25 @@ def test_jobs_beyond_the_planning_depth_are_told_how_long_such_jobs_waited(live)
 def test_jobs_that_would_start_beyond_the_window_are_not_planned(live):
     body = queue(running=[LONG], waiting=[WIDE, SMALL], planning_window=500)
     assert [each["is_planned"] for each in put(live, body)["jobs"]] == [True, False, True]
+
+
+@pytest.mark.parametrize("error", [ForecastTooLongError, ForecastsBusyError])
+def test_what_if_without_time_for_a_forecast_answers_all_but_the_start(live, monkeypatch, error):
+    async def late(*_play):
+        raise error
+
+    put(live, queue(running=[LONG], waiting=[WIDE, SMALL]))
+    asked = {"submission": {"requested_walltime": 60, "queue": "short"}}
+    whole = live.post(WHAT_IF, asked).json()
+    monkeypatch.setattr("service.worker.processes.ForecastProcess.run", late)
+    answer = live.post(WHAT_IF, asked).json()
+    assert answer["as_written"]["obstacle"] == "no-time"
+    assert answer["as_written"]["start_time"] is None
+    for field in ("likely", "interval", "predicted_walltime", "share_within"):
+        assert answer["as_written"][field] == whole["as_written"][field]
+    assert answer["suggested_walltime"] == whole["suggested_walltime"]
+    page = live.get("/what-if", cluster="hill", walltime="1", queue="short").text
+    assert "not known: the forecast took too long" in page
 
 
 def test_what_if_takes_the_first_gap_where_plays_take_too_long(live, monkeypatch):

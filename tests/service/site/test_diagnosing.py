@@ -18,7 +18,7 @@ from service.store import ClusterDiagnostics, Shift
 
 NOW = 1_800_000_000.0
 SEEN = "walltimed_filter_last_request_timestamp_seconds"
-CALLS = "walltimed_requests_total"
+REFUSED = "walltimed_program_last_refusal_timestamp_seconds"
 
 WELL = ServiceDiagnostics(url="http://127.0.0.1:8580", status="ready", history="h", release="1.2.3")
 WORKS = ClusterDiagnostics(
@@ -65,8 +65,8 @@ EARLIER = Shift(seconds=-3600, jobs=9)
 CALL = {"route": "/v1/predictions", "status": "401"}
 
 
-def calls(number, **labels):
-    return replace(WELL, samples=[(CALLS, CALL | labels, number)])
+def refused(ago):
+    return replace(WELL, samples=[(REFUSED, CALL, NOW - ago)])
 
 
 def seen(*samples):
@@ -86,10 +86,8 @@ def seen(*samples):
             ("another history says nothing more", replace(WELL, history="another"),
              [replace(WORKS, ahead=3)], none, "other-history"),
             ("not restarted", replace(WELL, release="1.2.2"), [], none, "other-release"),
-            ("refused calls", calls(12.0), [], none, "refused-calls"),
-            ("answered calls", calls(99.0, status="200"), [], none, ""),
-            ("refused calls of strangers", calls(7.0, route="none"), [], none, ""),
-            ("no refused calls", calls(0.0, status="403"), [], none, ""),
+            ("a program that is refused", refused(12.0), [], none, "refused-calls"),
+            ("a program that was refused", refused(3700.0), [], none, ""),
             ("no run of any job", WELL, [replace(ASKED, cluster="hill", overdue=1)], none,
              "no-completions:hill"),
             ("no run of late", WELL, [replace(WORKS, overdue=5)], none, "no-completions:hill"),
