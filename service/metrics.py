@@ -245,6 +245,12 @@ class RequestMetrics:
         """Count a connection that was closed with an error."""
         self._refused_connections.labels(error).inc()
 
+    @property
+    def filter_modes(self) -> frozenset[str]:
+        """Return the modes in which submit filters have asked this process."""
+        found = map(FILTER.fullmatch, self._by_filter)
+        return frozenset((parts[3] or b"").decode() for parts in found if parts)
+
     def asked_by(self, agent: bytes) -> None:
         """Set the time of the last request of a submit filter, at most once a second.
 

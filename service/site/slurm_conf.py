@@ -115,10 +115,8 @@ def soft_steps(site: SlurmSite, version: str) -> list[str]:
     if found is None or release is None:
         return ["mode soft needs Slurm 25.05.4 or newer; on an older one it does what order does"]
     if release < SOFT_LIMIT_SINCE:
-        return [
-            f"nothing more: this Slurm is {found[0]}, where mode soft does what order does and "
-            "sets no TimeMin; that needs 25.05.4"
-        ]
+        does = "where mode soft does what order does and sets no TimeMin; that needs 25.05.4"
+        return [f"nothing more: this Slurm is {found[0]}, {does}"]
     parameters = site.values.get("schedulerparameters", "")
     if SOFT_LIMIT_OPTION in parameters.split(","):
         return []

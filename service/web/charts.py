@@ -16,10 +16,11 @@ WIDTH = 1000.0
 SHORTEST, LONGEST = 1800.0, 7 * 86400.0
 """Bounds of the seconds ahead that are shown."""
 
-STEPS = tuple(minutes * 60.0 for minutes in (10, 15, 30, 60, 120, 240, 480, 720, 1440, 2880))
+STEPS = tuple(minutes * 60.0 for minutes in (10, 15, 30, 60, 120, 240, 480, 720, 1440, 2880, 5760))
 """Distances of the labels of the axis of time, in seconds."""
 
-MOST_STEPS = 5
+MOST_STEPS, MOST_DATED_STEPS = 5, 3
+"""Most steps of the axis; labels with a date, beyond a day, are longer."""
 
 MOST_ENDS = 0.9
 """Share of the jobs whose ends are within the picture."""
@@ -113,8 +114,10 @@ class TimeWindow(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """Return how times on the axis are written: the hour where a day is not exceeded."""
-        return "clock" if self.end - self.begin <= DAY else "moment"
+        """Return how times on the axis are written: the hour within a day, days of whole days."""
+        if self.end - self.begin <= DAY:
+            return "clock"
+        return "moment" if self.step % DAY else "date"
 
     def place(self, at: float) -> float:
         """Return the place of a time, from 0 to WIDTH; times outside are at the edge."""
@@ -157,7 +160,8 @@ def window_of(jobs: Iterable[LiveJobAnswer], now: float) -> TimeWindow:
     most = ends[int(MOST_ENDS * (len(ends) - 1))] * 1.15 if ends else SHORTEST
     ahead = min(max(most, SHORTEST), LONGEST)
     begin, end = now - PAST * ahead, now + ahead
-    step = next(each for each in STEPS if end - begin <= MOST_STEPS * each)
+    most_steps = MOST_STEPS if end - begin <= DAY else MOST_DATED_STEPS
+    step = next(each for each in STEPS if end - begin <= most_steps * each)
     return TimeWindow(floor(begin / step) * step, now, ceil(end / step) * step, step)
 
 

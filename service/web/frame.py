@@ -135,6 +135,7 @@ class Renderer:
             lstrip_blocks=True,
         )
         self._environment.filters |= {
+            "breakable": wording.breakable,
             "count": wording.count,
             "date": wording.date,
             "duration": wording.duration,

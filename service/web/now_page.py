@@ -81,6 +81,7 @@ class ServiceFacts(Struct, frozen=True, kw_only=True):
         is_loopback: whether only this machine can reach the service.
         dropped: number of predictions that could not be recorded.
         queues: the live queues, without their jobs.
+        plans: whether a scheduler plans or orders by predictions, as far as this process sees.
     """
 
     health: HealthAnswer
@@ -88,6 +89,7 @@ class ServiceFacts(Struct, frozen=True, kw_only=True):
     is_loopback: bool
     dropped: int
     queues: Sequence[QueueHeadAnswer]
+    plans: bool
 
 
 def view(
@@ -104,6 +106,7 @@ def view(
         "notices": notices(service, rows, sources.clock()),
         "cards": cards(rows, service),
         "clusters": rows,
+        "plans": service.plans,
         "method": sources.settings.method,
     }
 

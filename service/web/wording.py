@@ -1,5 +1,6 @@
 """Figures and times in words that people read."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -29,6 +30,11 @@ def count(value: float | None) -> str:
     if value is None:
         return NOTHING
     return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.1f}"
+
+
+def breakable(text: str) -> Markup:
+    """Return a name such as ``QOSMaxCpuPerUserLimit`` that may be broken before its capitals."""
+    return Markup("<wbr>").join(re.split(r"(?<=[a-z])(?=[A-Z])", text))
 
 
 def moment(at: float | None, kind: str = "moment") -> str | Markup:

@@ -44,7 +44,7 @@ def test_the_script_passes_and_the_user_is_told(tmp_path):
         script, told = submit(tmp_path, service, SCRIPT, "-q", "batch", "-A", "zeolite")
     assert script == SCRIPT
     numbers = "likely 00:05:00, range 00:01:00 to 00:30:01 (9 of 10), requested 01:00:00"
-    assert told == f"walltimed: {numbers} of the 01:00:00 requested\n"
+    assert told == f"walltimed: {numbers}\n"
     assert service.requests == [
         {
             "cluster": "default",

@@ -7,6 +7,7 @@ const style = (name) => getComputedStyle(document.documentElement).getPropertyVa
 const ZONED = {
   moment: { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" },
   day: { day: "numeric", month: "short", year: "numeric" },
+  date: { day: "numeric", month: "short" },
   clock: { hour: "2-digit", minute: "2-digit" },
   second: { hour: "2-digit", minute: "2-digit", second: "2-digit" },
 };

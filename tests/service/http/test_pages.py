@@ -22,6 +22,7 @@ from service.live_queue.forecast_record import ForecastPoint, JobForecast, LiveQ
 from service.live_queue.snapshot import JobState, LiveJob, Pool, QueueSnapshot, SchedulerRules
 from service.store import RoundOutcome
 from service.web import queue_page, site
+from service.web.charts import window_of
 from service.web.frame import Assets
 from service.web.queue_page import why
 
@@ -427,14 +428,19 @@ def test_accuracy_groups_are_shown_on_the_pages_of_users(service):
     assert "First priority" in service.get("/user", name="ada").text
 
 
-def test_now_tells_the_error_of_requests_and_the_hours_saved(service):
+def test_now_tells_the_error_of_requests_and_hours_saved_where_plans_are_made(service):
     for number in range(3):
         service.predict(job_id=str(number), submit_time=NOW - 1000 + number, user="ada")
         run = run_of(str(number), user="ada", runtime=900.0)
         service.complete(run | {"submit_time": NOW - 1000 + number})
     page = re.sub(r"<[^>]+>|\\s+", " ", service.get("/").text)
     assert "the users' requests 45 min" in html.unescape(page)
-    assert "Hours saved" in page
+    assert "Hours saved" not in page, "nothing is planned by predictions"
+    requests = service.worker.metrics.requests
+    requests.asked_by(b"walltimed.lua/0.3.0 (advise)")
+    assert "Hours saved" not in service.get("/").text
+    requests.asked_by(b"walltimed.lua/0.3.0 (order)")
+    assert "Hours saved" in service.get("/").text
 
 
 def test_a_page_whose_parameter_is_missing_names_it(unchanged):
@@ -442,3 +448,23 @@ def test_a_page_whose_parameter_is_missing_names_it(unchanged):
         answer = unchanged.request("GET", path)
         assert answer.status_code == 422
         assert "name: Input should be" in answer.text
+
+
+def test_a_long_reason_breaks_before_capitals_and_a_label_has_its_unit(service):
+    job = {"job_id": "7010000", "requested_walltime": 600, "requested_processors": 1}
+    queue = {
+        "pools": [{"processors": 4}],
+        "running": [],
+        "waiting": [{**job, "submit_time": NOW, "reason": "QOSMaxCpuPerUserLimit"}],
+    }
+    assert service.request("PUT", "/v1/clusters/hill/snapshot", json=queue).status_code == 202
+    page = service.get("/queue", cluster="hill").text
+    assert "QOSMax<wbr>Cpu<wbr>Per<wbr>User<wbr>Limit" in page
+    assert "in minutes or h:mm:ss" in service.get("/what-if", cluster="hill").text
+
+
+@pytest.mark.parametrize(("hours", "most"), [(2, 6), (20, 6), (40, 4), (168, 4)])
+def test_labels_with_a_date_are_fewer(hours, most):
+    job = SimpleNamespace(end_time=NOW + 3600 * hours)
+    window = window_of([job], NOW)
+    assert 2 <= len(window.ticks) <= most + 1
