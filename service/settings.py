@@ -3,10 +3,11 @@
 import json
 import os
 from errno import ENOENT
+from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -23,6 +24,13 @@ SYSTEM_DIRECTORY = Path("/var/lib/walltimed")
 HISTORY = "walltimed.sqlite3"
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+UNIX_SOCKET = "unix"
+"""Entry of ``proxy_addresses`` for the service's Unix socket."""
+
+OTHER_HEADERS = frozenset({"authorization", "cookie", "host", "origin", "sec-fetch-site"})
+"""Headers with a meaning of their own."""
 
 
 class NotYoursError(PermissionError):
@@ -198,6 +206,25 @@ class Settings(BaseSettings):
     web_session_hours: float = Field(
         12.0, gt=0, le=720, description="Hours after which a browser has to log in again."
     )
+    proxy_user_header: str = Field(
+        "",
+        pattern=r"^([A-Za-z][A-Za-z0-9-]{0,63})?$",
+        description="Header in which a proxy names the user whom it has logged in, such as "
+        "X-Remote-User: pages then show the user's own jobs. Empty: off.",
+    )
+    proxy_addresses: list[str] = Field(
+        [],
+        description="Addresses or networks of that proxy, or unix for unix_socket; the headers "
+        "count from nowhere else.",
+    )
+    proxy_groups_header: str = Field(
+        "",
+        pattern=r"^([A-Za-z][A-Za-z0-9-]{0,63})?$",
+        description="Header in which that proxy names the user's groups, separated by commas.",
+    )
+    proxy_read_groups: list[str] = Field(
+        [], description="Groups of that header whose members see all jobs on pages."
+    )
     pseudonym_key_file: Path | None = Field(
         None,
         description="File with a secret key: names of users, groups, projects and jobs are stored "
@@ -208,6 +235,31 @@ class Settings(BaseSettings):
         description="When the service runs rounds of tuning, in a process of lowest priority: "
         "automatic: whenever enough jobs have ended; off: never, for `walltimed tune` elsewhere.",
     )
+
+    @field_validator("proxy_user_header", "proxy_groups_header")
+    @classmethod
+    def _name_no_other_header(cls, header: str) -> str:
+        if header.lower() in OTHER_HEADERS:
+            raise ValueError(f"{header} has a meaning of its own")
+        return header
+
+    @field_validator("proxy_addresses")
+    @classmethod
+    def _take_addresses(cls, addresses: list[str]) -> list[str]:
+        for each in addresses:
+            if each != UNIX_SOCKET:
+                ip_network(each)  # its error says what is wrong
+        return addresses
+
+    @model_validator(mode="after")
+    def _trust_a_named_proxy(self) -> Self:
+        if self.proxy_user_header and not self.proxy_addresses:
+            raise ValueError("proxy_user_header needs proxy_addresses: whom the header counts from")
+        if self.proxy_read_groups and not (self.proxy_groups_header and self.proxy_user_header):
+            raise ValueError(
+                "proxy_read_groups needs proxy_groups_header and proxy_user_header, too"
+            )
+        return self
 
     @field_validator("tuning", mode="before")
     @classmethod

@@ -15,6 +15,7 @@ from service.http.calls import ANY_TOKEN, HIDDEN, Calls
 from service.http.connections import REFUSED
 from service.http.gate import Gate, HostNames
 from service.http.json_calls import answer_errors, to_json
+from service.http.trusted_proxy import TrustedProxy
 from service.http.visitors import Visitors
 from service.operations.completing import Adapting, Completing
 from service.operations.history_showing import TuningRounds
@@ -147,4 +148,5 @@ def visitors_of(worker: Worker) -> Visitors:
         worker.find_new_tokens,
         clock=worker.clock,
         seconds=worker.settings.web_session_hours * SECONDS_PER_HOUR,
+        proxy=TrustedProxy(worker.settings, worker.pseudonyms.user),
     )

@@ -10,9 +10,10 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.auth import EVERYBODY, FindNewTokens, Guard
+from service.auth import EVERYBODY, Caller, FindNewTokens, Guard
 from service.errors import BodyTooLargeError, ForbiddenError
-from service.store import Store
+from service.http.trusted_proxy import TrustedProxy
+from service.store import Store, Token
 from service.web.frame import READERS, Visitor
 
 COOKIE = "walltimed_session"
@@ -34,9 +35,10 @@ class Visitors:
         store: keeps the sessions.
         find_new_tokens: lets the guard know those that were issued before the call.
         seconds: after which a browser has to log in again.
+        proxy: whose headers name visitors; None: no proxy.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a visitor may be known by
         self,
         guard: Guard,
         store: Store,
@@ -44,26 +46,40 @@ class Visitors:
         *,
         clock: Callable[[], float],
         seconds: float,
+        proxy: TrustedProxy | None = None,
     ) -> None:
         self._guard = guard
         self._store = store
         self._find_new_tokens = find_new_tokens
         self._clock = clock
         self._seconds = seconds
+        self._proxy = proxy if proxy is not None and proxy.is_on else None
 
     async def visitor(self, request: Request) -> Visitor | None:
-        """Return the visitor; None if a token is needed and the browser has not logged in."""
-        if self._guard.is_open:
+        """Return the visitor; None if a token is needed and the browser has not logged in.
+
+        A session counts alone: what a proxy says adds nothing to the rights of its token. With a
+        proxy, pages are open to nobody, also before the first token is issued.
+
+        Raises:
+            MalformedRequestError: a header of the proxy comes twice, or is no name.
+        """
+        if self._guard.is_open and self._proxy is None:
             return Visitor(EVERYBODY)
+        bearer = await self._bearer(request)
+        if bearer is not None:
+            token, caller = bearer
+            return Visitor(caller, token.name or token.token_id)
+        named = self._proxy.caller(request) if self._proxy else None
+        return None if named is None else Visitor(named)
+
+    async def _bearer(self, request: Request) -> tuple[Token, Caller] | None:
+        """Return the valid token of the browser's session, and its bearer."""
         text = session_in(request)
         if text is None:
             return None
         token_id = await asyncio.to_thread(self._store.sessions.token_of, text, self._clock())
-        bearer = None if token_id is None else self._guard.bearer_of(token_id)
-        if bearer is None:
-            return None
-        token, caller = bearer
-        return Visitor(caller, token.name or token.token_id)
+        return None if token_id is None else self._guard.bearer_of(token_id)
 
     async def log_in(self, request: Request, text: str, response: Response) -> str | None:
         """Open a session by a token and put its cookie into the response.

@@ -458,6 +458,7 @@ def test_a_long_reason_breaks_before_capitals_and_a_label_has_its_unit(service):
         "waiting": [{**job, "submit_time": NOW, "reason": "QOSMaxCpuPerUserLimit"}],
     }
     assert service.request("PUT", "/v1/clusters/hill/snapshot", json=queue).status_code == 202
+    service.wait_until(lambda: "7010000" in service.get("/queue", cluster="hill").text)
     page = service.get("/queue", cluster="hill").text
     assert "QOSMax<wbr>Cpu<wbr>Per<wbr>User<wbr>Limit" in page
     assert "in minutes or h:mm:ss" in service.get("/what-if", cluster="hill").text
