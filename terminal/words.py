@@ -20,12 +20,15 @@ def duration(seconds: float | None, *, beside: float | None = None, unknown: str
 
     Args:
         seconds: may be negative.
-        beside: seconds of another duration, in whose unit this one is written.
+        beside: seconds of another duration, in whose unit this one is written, unless it would
+            be rounded to nothing.
         unknown: returned for None.
     """
     if seconds is None:
         return unknown
-    return _UNITS[_unit_of(seconds if beside is None else beside)].say(seconds)
+    text = _UNITS[_unit_of(seconds if beside is None else beside)].say(seconds)
+    is_nothing = not any(digit in "123456789" for digit in text)
+    return _UNITS[_unit_of(seconds)].say(seconds) if is_nothing and seconds else text
 
 
 def walltime(seconds: float | None, *, unknown: str = "-") -> str:

@@ -15,7 +15,7 @@ from simulator.backtest.backtest_pictures import belief_drawings, drawings
 from simulator.backtest.gains import GainInterval
 from simulator.backtest.method_rows import method_rows
 from simulator.backtest.plays import FULL_LOOP_JOBS, SHAKE_SECONDS, Play
-from simulator.backtest.remarks import remarks
+from simulator.backtest.remarks import played_by, remarks
 from simulator.backtest.site import BY_REQUEST, ReadLog
 from simulator.backtest.verdict import HEADLINES, Backtest, judge, period, users_of
 from simulator.backtest.winners import GroupChange, GroupChanges
@@ -116,7 +116,8 @@ def page(tested: Backtest, log: ReadLog, command: str) -> str:
             tested=tested,
             judged=judged,
             headline=HEADLINES[judged.verdict],
-            believed="" if believed in judged.sentence else believed,
+            believed="" if believed in judged.reason else believed,
+            played_by=played_by(tested),
             cards=list(_cards(tested)),
             rows=method_rows(tested),
             gain_drawings=drawings(tested),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulator.backtest.order_effect import OrderEffect, effect_of
 from simulator.backtest.site import BacktestSite, Codes, groupings_of, without_unused
 from simulator.replay.method_spec import WITHOUT_PROJECTS, MethodSpec, usual_methods
 from simulator.scheduling.estimates import EXACT, REQUESTED
@@ -36,11 +37,15 @@ NO_MACHINE = -1
 
 
 class Rules(NamedTuple):
-    """Rules of the three columns: today, ordered by request, with predictions."""
+    """Rules of the three columns: today, ordered by request, with predictions.
+
+    Where Slurm's configuration keeps the order from acting, the last two have the advised lines.
+    """
 
     semantics: Semantics
     by_request: Semantics
     handed_over: Semantics
+    effect: OrderEffect | None = None
 
 
 def rules_of(
@@ -55,7 +60,7 @@ def rules_of(
 
     Args:
         scheduler: a twin or a policy.
-        profile: where predictions act; None: as ``profile_of`` says.
+        profile: where predictions act; None: on the order of the queue.
         order: queue order of today.
         twin: rules of a site's configuration, by the name of the twin.
         site_factor: largest SiteFactor; None: by the site's configuration.
@@ -63,15 +68,20 @@ def rules_of(
     Raises:
         SemanticsError: there is no such scheduler, profile or order.
     """
-    profile = profile or profile_of(scheduler)
+    profile = profile or HANDED_OVER
     site: dict[str, Any] = {"policy": scheduler, **(twin or {})}
-    orders = {} if profile in HAND_OVERS else {"order": order}
+    hands_over = profile in HAND_OVERS
+    orders = {} if hands_over else {"order": order}
     today = Semantics(order=order, **site)
+    effect = effect_of(site["slurm"], site_factor) if hands_over and "slurm" in site else None
     site["site_factor"] = site_factor
+    if effect is not None:
+        site |= {"slurm": effect.rules, "site_factor": effect.largest}
     return Rules(
         semantics=today,
         by_request=Semantics.adjusted("order", **site),
         handed_over=Semantics.adjusted(profile, **orders, **site),
+        effect=effect,
     )
 
 
@@ -80,11 +90,6 @@ def scheduler_of(format_: str, slurm_config: Path | None, pbs_config: Path | Non
     if slurm_config or pbs_config:
         return "slurm" if slurm_config else "pbs"
     return SCHEDULER_OF_FORMAT.get(format_, "easy")
-
-
-def profile_of(scheduler: str) -> str:
-    """Return where predictions act by default under a scheduler."""
-    return HANDED_OVER if scheduler in SCHEDULER_OF_FORMAT.values() else "regular"
 
 
 def in_force_of(method: str, parameters: Mapping[str, Any]) -> str:

@@ -85,31 +85,30 @@ class Believability:
         if self.quality is Quality.UNKNOWN:
             return "The log does not say how long jobs waited, so the model cannot be checked."
         near, months = self.near_months
-        by_month = (
-            f", and in {near} of {months} months they are within a factor of {ROUGH:g} of the log's"
-            if months
-            else ""
-        )
-        fit = {Quality.GOOD: "good", Quality.ROUGH: "rough", Quality.POOR: "poor"}[self.quality]
+        by_month = f", in {near} of {months} months within a factor of {ROUGH:g}" if months else ""
         return (
-            f"The model is {fit}: simulated today, jobs wait {duration(self.simulated_mean)} where "
-            f"the log says {duration(self.logged_mean)}{by_month}."
+            f"{self._nearness()}: in the log jobs wait {duration(self.logged_mean)} on average, "
+            f"simulated {duration(self.simulated_mean)}{by_month}."
+        )
+
+    def _nearness(self) -> str:
+        """Return the factor between simulated waits and the log's, as the quality bounds it."""
+        if self.quality is Quality.POOR:
+            return f"The simulated waits of today miss the log's by more than a factor of {ROUGH:g}"
+        bound = GOOD if self.quality is Quality.GOOD else ROUGH
+        return (
+            f"The simulated waits of today are within a factor of {bound:g}, or some minutes, of "
+            "the log's"
         )
 
     def sentence(self) -> str:
         """Return a sentence on the quality, with the figures."""
-        quality = self.quality
-        if quality is Quality.UNKNOWN:
+        if self.quality is Quality.UNKNOWN:
             return (
                 "The log does not say how long jobs waited, so nobody can check here how well the "
                 "simulation fits this machine."
             )
-        opening = {
-            Quality.GOOD: "The simulation is a good model of this machine",
-            Quality.ROUGH: "The simulation is a rough model of this machine",
-            Quality.POOR: "The simulation is a poor model of this machine",
-        }[quality]
-        return f"{opening}. {self.comparison()}"
+        return f"{self._nearness()}. {self.comparison()}"
 
     def comparison(self) -> str:
         """Return the waits of both, and the usual reason of a difference."""
@@ -136,8 +135,8 @@ class Believability:
         )
 
 
-def compare(site: BacktestSite, today: Play) -> Believability:
-    """Compare waits in the log with simulated ones of the same jobs, by today's requests."""
+def compare(site: BacktestSite, today: Sequence[Play]) -> Believability:
+    """Compare waits in the log with simulated ones of the same jobs, over the plays of today."""
     workloads = [workload for workload in site.workloads() if len(workload)]
     waits = np.concatenate([workload.trace.wait for workload in workloads])
     is_logged = waits >= 0
@@ -150,11 +149,11 @@ def compare(site: BacktestSite, today: Play) -> Believability:
         logged_share=float(is_logged.mean()),
         logged=np.quantile(logged, QUANTILES) if len(logged) else np.zeros_like(QUANTILES),
         logged_mean=float(logged.mean()) if len(logged) else 0.0,
-        simulated=today.where_logged.quantiles,
-        simulated_mean=today.where_logged.mean,
+        simulated=np.mean([play.where_logged.quantiles for play in today], axis=0),
+        simulated_mean=float(np.mean([play.where_logged.mean for play in today])),
         months=months.names if months else (),
         logged_by_month=by_month(site, workloads, waits, is_logged),
-        simulated_by_month=today.where_logged.by_month,
+        simulated_by_month=np.mean([play.where_logged.by_month for play in today], axis=0),
     )
 
 

@@ -3,6 +3,7 @@
 In the document, of schema 2, every name of a duration or a rate has its unit.
 """
 
+from collections.abc import Mapping
 from textwrap import fill
 from typing import Any
 
@@ -11,7 +12,14 @@ from simulator.backtest.believability import ROUGH, Believability, Quality
 from simulator.backtest.gains import FEWEST_WEEKS, GainInterval
 from simulator.backtest.harm import LONGEST_WAIT_FACTOR, MOST_USERS, Harm
 from simulator.backtest.method_rows import MethodRow, method_rows
-from simulator.backtest.remarks import FIRST_WEEK, WAY_BACK, remarks, weeks_until_good
+from simulator.backtest.order_effect import OrderEffect
+from simulator.backtest.remarks import (
+    FIRST_WEEK,
+    WAY_BACK,
+    played_by,
+    remarks,
+    weeks_until_good,
+)
 from simulator.backtest.site import BY_REQUEST
 from simulator.backtest.verdict import (
     HEADLINES,
@@ -38,6 +46,7 @@ def as_document(tested: Backtest) -> dict[str, Any]:
         "reason": judged.reason,
         "scheduler": tested.scheduler,
         "in_force": {"method": tested.in_force, "profile": tested.profile},
+        "order": _order(tested.site.effect),
         "believability": _believability(tested.believed),
         "today": _figures(today) | {"underestimation_rate": today.ran_longer},
         "ordered_by_request": _figures(rows[BY_REQUEST]) | _change(rows[BY_REQUEST]),
@@ -65,6 +74,18 @@ def as_document(tested: Backtest) -> dict[str, Any]:
         "users": users_of(tested),
         "from_unix_seconds": begin,
         "to_unix_seconds": end,
+    }
+
+
+def _order(effect: OrderEffect | None) -> dict[str, Any] | None:
+    """Return the effect of the order under a site's Slurm; None under other schedulers."""
+    if effect is None:
+        return None
+    return {
+        "largest_site_factor": effect.largest,
+        "other_weights": effect.other_weights,
+        "obstacle": effect.obstacle,
+        "played_with": list(effect.lines),
     }
 
 
@@ -141,14 +162,16 @@ def text_of(tested: Backtest) -> str:
     """Return the verdict, a table of the methods, and remarks."""
     judged = judge(tested)
     verdict = fill(f"{HEADLINES[judged.verdict]}. {judged.sentence}", WIDTH)
-    for text in (tested.believed.headline(), judged.details):
-        if text and text not in judged.sentence:
+    believed = tested.believed.headline()
+    believed = "" if believed in judged.reason else believed
+    for text in (played_by(tested), believed, judged.details):
+        if text:
             verdict += f"\n\n{fill(text, WIDTH)}"
     heads = ("method", "wait", "change", "slowdown", "change", "short")
     rows = method_rows(tested)
     cells = [_cells(row, rows[REQUESTED]) for row in rows.values()]
     legend = (
-        f"Mean wait and bounded slowdown; change against today's requests, {gains.COVERAGE:.0%} "
+        f"{_means(rows)}; change against today's requests, {gains.COVERAGE:.0%} "
         f"interval over {tested.plays_in_words} and {counted(tested.weeks, 'week')}; "
         "by-request: the queue ordered by requests; short: jobs that run longer than predicted. * "
         "would be in force."
@@ -159,13 +182,19 @@ def text_of(tested: Backtest) -> str:
     return f"{verdict}\n\n{text_table(heads, cells)}\n{fill(legend, WIDTH)}\n\n{sentences}\n"
 
 
+def _means(rows: Mapping[str, MethodRow]) -> str:
+    """Return the heads of the means, which stand where all plays are in them."""
+    whole = all(row.has_all_plays for row in rows.values())
+    return f"Mean wait and bounded slowdown{'' if whole else ' where all were played'}"
+
+
 def _cells(row: MethodRow, today: MethodRow) -> tuple[str, ...]:
     mark = " *" if row.is_in_force else ""
     return (
         f"{row.name[:24]}{mark}",
-        duration(row.wait.mean, beside=today.wait.mean),
+        duration(row.wait.mean, beside=today.wait.mean) if row.has_all_plays else "",
         "" if row.is_today else _range(row.wait_gain),
-        f"{row.bounded_slowdown.mean:,.1f}",
+        f"{row.bounded_slowdown.mean:,.1f}" if row.has_all_plays else "",
         "" if row.is_today else _range(row.slowdown_gain),
         share(row.ran_longer) if row.is_predicted else "",
     )

@@ -54,6 +54,11 @@ class GainInterval:
         return (self.high - self.low) / 2
 
     @property
+    def is_any(self) -> bool:
+        """Whether anything changes, in any sample."""
+        return bool(self.mean or self.low or self.high)
+
+    @property
     def matters(self) -> bool:
         """Whether the mean is large enough to matter."""
         return abs(self.mean) >= MATERIAL

@@ -25,6 +25,7 @@ class MethodRow:
         idle_hours: processor-hours that are idle while a job waits.
         wait_gain: relative decrease of the wait against today.
         slowdown_gain: relative decrease of the bounded slowdown against today.
+        has_all_plays: its means are over as many plays as today's.
         ran_longer: share of the jobs that run longer than predicted, or in the log than requested.
     """
 
@@ -37,6 +38,7 @@ class MethodRow:
     idle_hours: GainInterval
     wait_gain: GainInterval
     slowdown_gain: GainInterval
+    has_all_plays: bool
     ran_longer: float
 
     @classmethod
@@ -54,6 +56,7 @@ class MethodRow:
             idle_hours=gains.of(plays, lambda play: play.idle / 3600),
             wait_gain=tested.wait_gain(name),
             slowdown_gain=tested.slowdown_gain(name),
+            has_all_plays=len(plays) == tested.repetitions,
             ran_longer=outran_request(tested) if by_request else plays[0].underestimation_rate,
         )
 

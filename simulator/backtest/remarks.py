@@ -5,11 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from simulator.backtest import gains
+from simulator.backtest.order_effect import ASSUMED
 from simulator.backtest.plays import Play
 from simulator.backtest.site import WEEKS
 from simulator.backtest.verdict import Backtest
 from simulator.scheduling.estimates import EXACT
-from terminal.words import big, duration, less_or_more, one_in
+from simulator.scheduling.semantics import HAND_OVERS, PBS, SLURM
+from terminal.words import big, duration, less_or_more, listed, one_in
 
 NEAR = 1.1
 """Predictions of a week are good if their error is at most this multiple of the whole log's."""
@@ -25,6 +27,18 @@ WAY_BACK = (
     "slurm-updater --reset takes site factors and TimeMin back from waiting ones. Jobs keep the "
     "time limits of their users all the time."
 )
+
+
+def played_by(tested: Backtest) -> str:
+    """Return a sentence on scheduler and profile of the plays, and on how the order counts."""
+    parts = [f"Played by {tested.scheduler}, profile {tested.profile}"]
+    if tested.site.effect is not None:
+        parts.append(tested.site.effect.comparison())
+    elif tested.profile in HAND_OVERS and tested.scheduler == SLURM:
+        parts.append(f"without --slurm-config this assumes {listed(ASSUMED)} and no other weights")
+    elif tested.profile in HAND_OVERS and tested.scheduler == PBS:
+        parts.append("the order is a job_sort_formula in place of the site's own")
+    return f"{'; '.join(parts)}."
 
 
 def remarks(tested: Backtest) -> list[str]:
@@ -52,11 +66,12 @@ def _changes(tested: Backtest) -> Iterator[str]:
     idle, waited = tested.idle_hours_a_year, tested.waited_hours_a_year
     size = tested.site.cores_of_node
     hours, unit = abs(idle) / size, "node" if size > 1 else "processor"
-    yield (
-        f"In a year {big(hours)} {unit}-hours {'fewer' if idle >= 0 else 'more'} would be idle "
-        f"while jobs wait, as many as {big(hours / HOURS_OF_YEAR)} {unit}s have, and jobs would "
-        f"wait {big(abs(waited))} hours {'less' if waited >= 0 else 'more'} in all."
-    )
+    if idle or waited:
+        yield (
+            f"In a year {big(hours)} {unit}-hours {'fewer' if idle >= 0 else 'more'} would be "
+            f"idle while jobs wait, as many as {big(hours / HOURS_OF_YEAR)} {unit}s have, and jobs "
+            f"would wait {big(abs(waited))} hours {'less' if waited >= 0 else 'more'} in all."
+        )
     exact = tested.wait_gain(EXACT)
     yield _of_exact(exact.mean)
     if any(tested.wait_gain(name).mean > exact.mean + gains.MATERIAL for name in tested.methods):
@@ -68,6 +83,8 @@ def _changes(tested: Backtest) -> Iterator[str]:
 
 def _of_exact(gained: float) -> str:
     """Say how far better predictions could help, by the gain of exact runtimes."""
+    if not gained:
+        return "Nor would run times known exactly change the average wait."
     waits = (
         "with run times known exactly, handed over in the same way, jobs would wait "
         f"{less_or_more(gained)} today"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.backtest.order_effect import OrderEffect
 from simulator.scheduling.estimates import REQUESTED
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload, prepare
@@ -69,6 +70,7 @@ class BacktestSite:
         partitions: machines of their own; empty if all jobs share one machine.
         machine_of_line: the partition of each line of the log.
         groupings: the groups whose gains are compared.
+        effect: how the order counts under Slurm's configuration; None under other schedulers.
     """
 
     trace: Trace
@@ -80,6 +82,7 @@ class BacktestSite:
     partitions: Sequence[Partition] = ()
     machine_of_line: Codes = field(default_factory=lambda: np.zeros(0, np.int32))
     groupings: Sequence[Grouping] = ()
+    effect: OrderEffect | None = None
 
     def rules_of(self, estimates: str) -> Semantics:
         """Return the rules under which a source of estimates is played."""

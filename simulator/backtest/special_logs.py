@@ -12,7 +12,9 @@ from simulator.backtest.site import BacktestSite
 from simulator.scheduling.workload import Workload
 from terminal.words import counted, duration, share
 
-BacktestVerdict = Literal["turn-on", "observe", "not-worth-it", "indication", "too-little-data"]
+BacktestVerdict = Literal[
+    "turn-on", "observe", "not-worth-it", "indication", "too-little-data", "order-cannot-act"
+]
 
 FEWEST_JOBS = 300
 """Fewest jobs for a verdict."""

@@ -21,7 +21,7 @@ from simulator.backtest.special_logs import BacktestVerdict, SpecialLog, unusual
 from simulator.backtest.winners import GroupChanges, changes_of
 from simulator.scheduling.estimates import EXACT, REQUESTED
 from simulator.traces.shake import FEWEST_REPETITIONS
-from terminal.words import change, counted, less_or_more, listed, share, told_apart
+from terminal.words import change, counted, duration, less_or_more, listed, share, told_apart
 
 HEADLINES: Mapping[BacktestVerdict, str] = {
     "turn-on": "Turn it on",
@@ -29,6 +29,7 @@ HEADLINES: Mapping[BacktestVerdict, str] = {
     "not-worth-it": "Not worth it here",
     "indication": "Indication only",
     "too-little-data": "Too little data",
+    "order-cannot-act": "No verdict",
 }
 
 
@@ -155,7 +156,7 @@ def backtest_of(
 ) -> Backtest:
     """Compare the plays of a site."""
     today = plays[REQUESTED]
-    believed = compare(site, today[0])
+    believed = compare(site, today)
     changes = list(changes_of(site.groupings, today, plays[in_force]))
     return Backtest(
         site=site,
@@ -176,6 +177,15 @@ def judge(tested: Backtest) -> Judged:
     decided = next((each for each in tested.special if each.verdict), None)
     if decided is not None and decided.verdict is not None:
         return Judged(decided.verdict, decided.sentence)
+    effect = tested.site.effect
+    judged = _of_plays(tested)
+    if effect is None or not effect.obstacle:
+        return judged
+    return Judged("order-cannot-act", effect.sentence(), f"With the advised lines: {judged.reason}")
+
+
+def _of_plays(tested: Backtest) -> Judged:
+    """Return the verdict by what was played."""
     if tested.weeks < FEWEST_WEEKS:
         return Judged("too-little-data", _few_weeks(tested.weeks), _figures(tested))
     judged = _limited(tested, _of_columns(tested))
@@ -281,6 +291,9 @@ def _decided(wait: GainInterval, slowdown: GainInterval, *, by_wait: bool) -> tu
 def _figures(tested: Backtest) -> str:
     """Return the gains, and the number of months with shorter waits."""
     wait, slowdown = tested.wait_gain(tested.in_force), tested.slowdown_gain(tested.in_force)
+    if not (wait.is_any or slowdown.is_any):
+        waited = duration(gains.mean_wait(tested.today))
+        return f"With {tested.in_force} nothing changes: jobs wait {waited} on average, as today."
     before, after = gains.mean_wait(tested.today), gains.mean_wait(tested.predicted)
     now, then = told_apart(before, after)
     months, of_months = gains.months_gained(tested.today, tested.predicted)
@@ -297,6 +310,8 @@ def _beside_requests(tested: Backtest) -> str:
     ordered = tested.wait_gain(BY_REQUEST)
     beyond = tested.wait_gain(tested.in_force, BY_REQUEST)
     slowdown = tested.slowdown_gain(tested.in_force, BY_REQUEST)
+    if not any(each.is_any for each in (ordered, beyond, slowdown)):
+        return "Nor does an order by requests change anything."
     return (
         f"A queue ordered by requests would make jobs wait {less_or_more(ordered.mean)} today "
         f"({_between(ordered)}); with predictions they would wait {less_or_more(beyond.mean)} that "

@@ -99,9 +99,9 @@ def backtest(
             "--profile",
             "--adjust",
             autocompletion=one_of(ADJUSTMENTS),
-            help="Where predictions act: order: on the order of the queue, within bounds (default "
-            "of slurm and pbs); order-and-time-min: also as TimeMin or soft_walltime; regular: on "
-            "plans alone (default of easy); selective.",
+            help="Where predictions act: order: on the order of the queue, within bounds "
+            "(default); order-and-time-min: also as TimeMin or soft_walltime; regular: on plans "
+            "alone; selective.",
         ),
     ] = None,
     site_factor: Annotated[
@@ -166,7 +166,6 @@ def backtest(
         check_jobs,
         in_force_of,
         methods_of,
-        profile_of,
         rules_of,
         scheduler_of,
         site_of,
@@ -174,6 +173,7 @@ def backtest(
     from simulator.backtest.plays import return_freed_arrays, tasks_of
     from simulator.backtest.site import ReadLog
     from simulator.backtest.verdict import backtest_of
+    from simulator.scheduling.semantics import HANDED_OVER
     from terminal.files import name_of
 
     output = page_of(output)
@@ -184,7 +184,7 @@ def backtest(
     return_freed_arrays()
     log = installation.recorded_log(file, format_, cluster, time_zone, on_error)
     scheduler = scheduler or scheduler_of(log.format, slurm_config, pbs_config)
-    profile = profile or profile_of(scheduler)
+    profile = profile or HANDED_OVER
     twin = site_of_twin(slurm_config, pbs_config, [scheduler], cores_per_node)
     if twin.rules and partitions:
         raise CommandError("The configuration knows the queues: no --partitions.", ExitCode.USAGE)

@@ -23,6 +23,7 @@ from simulator.cli.options import (
 )
 from simulator.cli.players import opened
 from simulator.cli.results import conclude, numbers_of, print_tables
+from simulator.cli.swf_logs import read_swf_log
 from terminal.console import (
     STANDARD_OUTPUT,
     CommandError,
@@ -228,9 +229,8 @@ def read_log(
     """
     from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
     from simulator.traces.completions import completions
-    from simulator.traces.swf import read_swf
 
-    trace = read_swf(file, on_error=on_error.of_reader)
+    trace = read_swf_log(file, on_error)
     cleaned, removed = clean(trace, (*REPLAY_RULES, *further_rules))
     played = cleaned.select(slice(limit))
     log = PlayedLog(

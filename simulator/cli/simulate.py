@@ -40,6 +40,7 @@ from simulator.cli.options import (
 )
 from simulator.cli.players import opened
 from simulator.cli.results import conclude, numbers_of, print_tables
+from simulator.cli.swf_logs import read_swf_log
 from terminal.console import (
     STANDARD_OUTPUT,
     CommandError,
@@ -226,10 +227,9 @@ def jobs_of(
     from simulator.scheduling.estimates import predictions_of
     from simulator.scheduling.workload import first_jobs, prepare, with_requests
     from simulator.traces.cleaning import NoJobError
-    from simulator.traces.swf import read_swf
     from terminal.files import name_of
 
-    log = first_jobs(read_swf(file, on_error=on_error.of_reader), limit, processors=processors)
+    log = first_jobs(read_swf_log(file, on_error), limit, processors=processors)
     if requests:
         log = with_requests(log, predictions_of(requests))
     workload = prepare(log, processors=processors, cores_per_node=cores_per_node, overrun=overrun)

@@ -177,7 +177,8 @@ class Semantics:
         if self.site_factor is not None:
             return self.site_factor
         rules = self.slurm
-        return largest_site_factor(rules.priority_weight_age, rules.priority_max_age)
+        weight = rules.priority_weight_age or rules.priority_weight_age_ignored
+        return largest_site_factor(weight, rules.priority_max_age)
 
     @property
     def names_nodes(self) -> bool:

@@ -5,6 +5,7 @@ change a schedule and is not modelled is listed, and stands in every result.
 """
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -48,7 +49,9 @@ def read_configuration(directory: str | Path) -> SlurmRules:
     texts = texts_by_kind(Path(directory), _FIRST_LINES)
     for kind, command in COMMANDS.items():
         if kind not in texts:
-            raise SlurmConfigurationError(f"{directory} has no file with what {command} prints.")
+            raise SlurmConfigurationError(
+                f"{directory} has no file with what {command} prints. {_how_to_write(directory)}"
+            )
     nodes = list(blocks(texts["node"], "NodeName"))
     partitions = list(blocks(texts["partition"], "PartitionName"))
     config = _config(texts["config"])
@@ -71,6 +74,18 @@ COMMANDS = {
     "partition": "scontrol show partition",
     "node": "scontrol show node",
 }
+
+
+def _how_to_write(directory: str | Path) -> str:
+    """Return the commands that write the texts of a site into a directory."""
+    where = shlex.quote(str(directory))
+    commands = "; ".join(
+        f"scontrol show {what} > {where}/{what}.txt"
+        for what in ("config", "partition", "node", "reservation")
+    )
+    has_conf = (Path(directory) / "slurm.conf").exists()
+    return f"{'slurm.conf is not read. ' if has_conf else ''}Write them (docs/twins.md): {commands}"
+
 
 _FIRST_LINES = {
     "config": r"\AConfiguration data as of",
@@ -272,7 +287,9 @@ def _priorities(config: Words) -> dict[str, Any]:
     found: dict[str, Any] = {"priority_type": config.get("PriorityType", "priority/basic")}
     found |= {rule: int(config[name]) for rule, name in weights.items() if name in config}
     if config.get("AccountingStorageType", WITH_ACCOUNTS) != WITH_ACCOUNTS:
+        ignored = found.get("priority_weight_age", 0)
         found |= {"priority_weight_age": 0, "priority_weight_fair_share": 0}
+        found |= {"priority_weight_age_ignored": ignored, "without_accounts": True}
     found |= {rule: _seconds(config[name]) for rule, name in times.items() if name in config}
     found["priority_favor_small"] = config.get("PriorityFavorSmall", "No").lower() == "yes"
     return found

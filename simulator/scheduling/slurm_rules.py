@@ -183,6 +183,9 @@ class SlurmRules:
         priority_weight_fair_share: see above.
         priority_weight_job_size: see above.
         priority_weight_partition: see above.
+        priority_weight_age_ignored: PriorityWeightAge without accounts; Slurm ignores it, but
+            site factors go by it.
+        without_accounts: there is no slurmdbd, so that the weights of ages and fair share are 0.
         priority_max_age: waiting time at which the age factor is 1.
         priority_favor_small: small jobs have the larger size factor.
         priority_decay_half_life: of usage; 0: usage does not decay.
@@ -225,6 +228,8 @@ class SlurmRules:
     priority_weight_fair_share: int = 0
     priority_weight_job_size: int = 0
     priority_weight_partition: int = 0
+    priority_weight_age_ignored: int = 0
+    without_accounts: bool = False
     priority_max_age: int = 7 * 86400
     priority_favor_small: bool = False
     priority_decay_half_life: int = 7 * 86400
@@ -262,6 +267,16 @@ class SlurmRules:
     def is_multifactor(self) -> bool:
         """Whether several factors make the order of the queue."""
         return self.priority_type == MULTIFACTOR
+
+    @property
+    def weights_beside_age(self) -> Mapping[str, int]:
+        """The weights that count beside those of ages and site factors, by the names of Slurm."""
+        weights = {
+            "PriorityWeightFairShare": self.priority_weight_fair_share,
+            "PriorityWeightJobSize": self.priority_weight_job_size,
+            "PriorityWeightPartition": self.priority_weight_partition,
+        }
+        return {name: weight for name, weight in weights.items() if weight}
 
     @property
     def is_first_come(self) -> bool:

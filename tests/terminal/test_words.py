@@ -26,6 +26,11 @@ def test_a_duration_beside_another_has_its_unit():
     assert duration(89 * 60, beside=91 * 60) == "1.5 h"
 
 
+def test_a_duration_beside_a_far_longer_one_is_not_rounded_to_nothing():
+    assert duration(40, beside=7200) == "40 s"
+    assert duration(0, beside=7200) == "0.0 h"
+
+
 @pytest.mark.parametrize(
     ("one", "other", "said"),
     [

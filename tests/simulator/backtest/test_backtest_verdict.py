@@ -235,6 +235,22 @@ def test_a_year_the_first_week_and_the_way_back_are_said_of_each_twin(scheduler)
     assert document["way_back"] in said
 
 
+def test_a_schedule_that_does_not_change_is_said_so_in_one_sentence():
+    tested = case_of((1000, 1000, 1000))
+    details = verdict.judge(tested).details
+    assert details.startswith("With knn nothing changes: jobs wait 17 min on average, as today.")
+    assert "as much as" not in details + " ".join(remarks(tested))
+    assert not any(each.startswith("In a year 0.0") for each in remarks(tested))
+
+
+def test_the_waits_of_the_log_are_compared_with_the_mean_of_all_plays_of_today():
+    site = site_of(replace(log_of([(0, 1, 10, 20)] * 10, 4), wait=np.full(10, 4000.0)))
+    waits = [Waits(each, np.full(401, each), np.zeros(0)) for each in (3000.0, 5000.0)]
+    believed = compare(site, [replace(play_of(0.0), where_logged=each) for each in waits])
+    assert believed.simulated_mean == 4000.0
+    assert "within a factor of 1.5" in believed.headline()
+
+
 def test_exact_runtimes_that_wait_longer_are_no_hope_and_no_contradiction():
     tested = case_of((900, 880, 920))
     longer = [in_weeks(1150.0, 2.0, 12, repetition=number) for number in range(3)]
@@ -325,7 +341,7 @@ def waited(simulated, logged):
     trace = log_of([(0, 1, 10, 20)] * 10, 4)
     site = site_of(replace(trace, wait=np.full(10, float(logged))))
     waits = Waits(float(simulated), np.full(401, float(simulated)), np.zeros(0))
-    return compare(site, replace(play_of(0.0), where_logged=waits))
+    return compare(site, [replace(play_of(0.0), where_logged=waits)])
 
 
 @pytest.mark.parametrize(
@@ -353,7 +369,7 @@ def test_jobs_whose_wait_is_not_in_the_log_are_left_out_of_the_comparison():
     months = groupings_of(trace, users={}, queues={}, accounts={})
     site = site_of(trace, groupings=months)
     today = played(site, [], 0)["requested"][0]
-    found = compare(site, today)
+    found = compare(site, [today])
     assert (today.wait, found.simulated_mean, found.logged_mean) == (150.0, 50.0, 50.0)
     assert found.simulated.max() == found.logged.max() == 100.0
     np.testing.assert_array_equal(found.simulated_by_month, found.logged_by_month)

@@ -59,7 +59,8 @@ def test_json_has_schema_2(walltimed, log):
     assert code == 0
     document = json.loads(out)
     assert list(document) == [
-        "schema", "verdict", "reason", "scheduler", "in_force", "believability", "today",
+        "schema", "verdict", "reason", "scheduler", "in_force", "order", "believability",
+        "today",
         "ordered_by_request", "methods", "exact", "sampling", "harm", "a_year",
         "weeks_until_predictions_are_good", "first_week", "way_back", "jobs", "users",
         "from_unix_seconds", "to_unix_seconds",
@@ -72,7 +73,8 @@ def test_json_has_schema_2(walltimed, log):
         "indication",
         "too-little-data",
     }
-    assert document["in_force"] == {"method": "auto", "profile": "regular"}
+    assert document["in_force"] == {"method": "auto", "profile": "order"}
+    assert document["order"] is None
     assert [each["method"] for each in document["methods"]] == ["auto", "last-two", "max-usage"]
     for each in document["methods"]:
         assert list(each) == [
@@ -272,3 +274,100 @@ def test_an_order_is_a_site_factor_beside_the_sites_own(page_of, tmp_path, optio
     write_swf(log_of([(0, 8, 60, 100), (1, 4, 60, 100)], 8), tmp_path / "log.swf")
     page = page_of(tmp_path / "log.swf", "--slurm-config", tmp_path, *options)
     assert f"as a SiteFactor of up to {largest}" in page
+
+
+NO_ACCOUNTS = "AccountingStorageType = accounting_storage/none\n"
+MULTIFACTOR = "PriorityType = priority/multifactor\n"
+FAIR_SHARE = "PriorityWeightFairShare = 100000\n"
+
+
+@pytest.fixture
+def ordered(walltimed, tmp_path, log):
+    """Tests the log under lines of a Slurm's configuration; gives the document or the text."""
+
+    def run(lines, *options):
+        config = SITES["slurm"]["config"] + lines
+        nodes = SITES["slurm"]["node"].replace("CPUTot=4", "CPUTot=64")
+        for name, text in {**SITES["slurm"], "config": config, "node": nodes}.items():
+            (tmp_path / name).write_text(text)
+        words = ("--slurm-config", tmp_path, "-m", "last-two", "--shake", 0, *options)
+        code, out, complaint = walltimed("backtest", log, *words)
+        assert code == 0, complaint
+        return json.loads(out) if "--json" in options else out
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("lines", "obstacle", "played_with"),
+    [
+        (
+            "PriorityType = priority/basic\n",
+            "PriorityType=priority/basic",
+            ["PriorityType=priority/multifactor", "PriorityWeightAge=604800"],
+        ),
+        (MULTIFACTOR, "PriorityWeightAge=0", ["PriorityWeightAge=604800"]),
+        (
+            f"{MULTIFACTOR}PriorityWeightAge = 10000\n{FAIR_SHARE}",
+            "at most 1,428 is 1.4% of PriorityWeightFairShare=100000",
+            ["largest_site_factor = 100000 (--site-factor)"],
+        ),
+    ],
+)
+def test_an_order_that_cannot_act_is_no_verdict_on_predictions(
+    ordered, lines, obstacle, played_with
+):
+    found = ordered(lines, "--json")
+    assert found["verdict"] == "order-cannot-act"
+    assert obstacle in found["order"]["obstacle"]
+    assert found["order"]["obstacle"] in found["reason"]
+    assert found["order"]["played_with"] == played_with
+    assert found["exact"]["change"]["wait_share"]["mean"] != 0, "what is advised acts"
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "largest"),
+    [
+        (MULTIFACTOR, ("--site-factor", 86400), 86400),
+        (f"{MULTIFACTOR}PriorityWeightAge = 10000\n{FAIR_SHARE}{NO_ACCOUNTS}", (), 1428),
+    ],
+)
+def test_site_factors_that_the_filter_would_set_are_played_and_named(
+    ordered, lines, options, largest
+):
+    found = ordered(lines, *options, "--json")
+    assert found["verdict"] != "order-cannot-act"
+    assert found["order"]["largest_site_factor"] == largest
+    assert (found["order"]["obstacle"], found["order"]["played_with"]) == ("", [])
+    assert found["exact"]["change"]["wait_share"]["mean"] != 0
+    text = " ".join(ordered(lines, *options).split())
+    assert (
+        f"Played by slurm, profile order; the order is a SiteFactor of at most {largest:,}" in text
+    )
+
+
+def test_scheduler_profile_and_what_they_assume_are_in_the_text_and_on_the_page(walltimed, log):
+    words = ("backtest", log, "-m", "last-two", "--shake", 0)
+    _, easy, _ = walltimed(*words)
+    _, slurm, _ = walltimed(*words, "--scheduler", "slurm")
+    assert "Played by easy, profile order." in easy
+    assumption = "this assumes PriorityType=priority/multifactor and PriorityWeightAge=604800"
+    assert assumption in " ".join(slurm.split())
+    assert assumption in Path("backtest.html").read_text()
+
+
+def test_means_over_fewer_plays_do_not_stand_beside_those_over_all(walltimed, log):
+    _, out, _ = walltimed("backtest", log, "-m", "last-two", "--shake", 3)
+    table = out[out.index("----------") : out.index("Mean wait")].splitlines()[1:]
+    rows = {line.split()[0]: line.split() for line in table if line}
+    assert rows["requested"][2] in {"s", "min", "h"}
+    assert rows["auto"][3] in {"s", "min", "h"}
+    assert rows["exact"][1].endswith("%")
+
+
+def test_a_directory_without_the_texts_of_a_site_is_told_how_to_write_them(refused, tmp_path, log):
+    (tmp_path / "slurm.conf").write_text("ClusterName=hill\n")
+    complaint = refused("backtest", log, "--slurm-config", tmp_path).replace("\n", " ")
+    assert "slurm.conf is not read" in complaint
+    for what in ("config", "partition", "node", "reservation"):
+        assert f"scontrol show {what} > " in complaint

@@ -196,3 +196,24 @@ def test_a_method_that_the_service_does_not_know_fails_with_its_own_sentence(
     assert code == 1
     assert "422: method" in complaints
     assert "max-usage" in complaints
+
+
+@pytest.mark.parametrize("command", ["replay", "simulate"])
+@pytest.mark.parametrize(
+    ("beginning", "kind"),
+    [
+        ("JobID|User\n1|alice\n", "text of sacct"),
+        ('{"jobs": []}', "the JSON of sacct"),
+        ("11/21/2026 10:00:00;E;1.pbs;user=a\n", "an accounting log of PBS"),
+    ],
+)
+def test_a_log_that_is_not_swf_is_named_with_the_commands_that_convert_it(
+    refused, tmp_path, command, beginning, kind
+):
+    (tmp_path / "history.txt").write_text(beginning)
+    complaint = refused(command, tmp_path / "history.txt").replace("\n", " ")
+    assert f"history.txt is {kind}" in complaint
+    assert "walltimed import -d sqlite:///history.sqlite3" in complaint
+    assert "walltimed export -d sqlite:///history.sqlite3" in complaint
+    (tmp_path / "other.swf").write_text("1 2 3\n")
+    assert "other.swf: line 1: 3 fields" in refused(command, tmp_path / "other.swf")

@@ -1,0 +1,124 @@
+"""The largest effect of the order under a site's Slurm, and the line that keeps it from acting."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.slurm_rules import MULTIFACTOR, SlurmRules
+from terminal.words import listed, share
+
+SMALLEST_SHARE = 0.05
+"""An order whose largest site factor is a smaller share of the other weights hardly acts."""
+
+ADVISED_AGE_WEIGHT = 604_800
+"""PriorityWeightAge that docs/slurm.md and ``walltimed connect`` advise."""
+
+ASSUMED = (f"PriorityType={MULTIFACTOR}", f"PriorityWeightAge={ADVISED_AGE_WEIGHT}")
+"""Lines of slurm.conf without which mode ``order`` does nothing."""
+
+
+class OrderEffect(NamedTuple):
+    """Site factors of mode ``order`` beside the other weights of a Slurm.
+
+    Attributes:
+        rules: the rules that are played: the site's own, or those with the advised lines.
+        largest: the largest site factor that is played.
+        obstacle: why the order does not act in the site's own configuration; empty if it does.
+        lines: the advised lines that are played; empty without an obstacle.
+    """
+
+    rules: SlurmRules
+    largest: int
+    obstacle: str = ""
+    lines: tuple[str, ...] = ()
+
+    @property
+    def other_weights(self) -> int:
+        """Sum of the weights beside ages and site factors."""
+        return sum(self.rules.weights_beside_age.values())
+
+    def sentence(self) -> str:
+        """Return the obstacle, and the lines that the plays have."""
+        return (
+            f"{self.obstacle} So there is no verdict on predictions under this slurm.conf. All but "
+            f"today is played with {listed(self.lines)} (docs/slurm.md)."
+        )
+
+    def comparison(self) -> str:
+        """Return the largest site factor beside the other weights."""
+        weights = f"other weights of {self.other_weights:,}" if self.other_weights else "no others"
+        aging = (
+            "; without slurmdbd Slurm ignores PriorityWeightAge, so waiting adds nothing"
+            if self.rules.without_accounts
+            else ""
+        )
+        return f"the order is a SiteFactor of at most {self.largest:,}, beside {weights}{aging}"
+
+
+def effect_of(rules: SlurmRules, site_factor: int | None = None) -> OrderEffect:
+    """Return the effect of mode ``order`` under the rules of a site.
+
+    Args:
+        rules: the site's configuration.
+        site_factor: the largest site factor that the site sets; None: by the age of a day.
+    """
+    largest = _largest(rules, site_factor)
+    obstacle = _obstacle(rules, largest, site_factor)
+    if not obstacle:
+        return OrderEffect(rules, largest)
+    advised = replace(rules, priority_type=MULTIFACTOR)
+    if not site_factor and not _largest(advised, None):
+        advised = _aged(advised)
+    lines = list(_changed_lines(rules, advised))
+    largest = _largest(advised, site_factor or None)
+    if _is_drowned(advised, largest) and not site_factor:
+        largest = sum(advised.weights_beside_age.values())
+        lines.append(f"largest_site_factor = {largest} (--site-factor)")
+    return OrderEffect(advised, largest, obstacle, tuple(lines or [f"one of {largest}"]))
+
+
+def _aged(rules: SlurmRules) -> SlurmRules:
+    """Return the rules with the advised weight of ages, which a Slurm may ignore."""
+    if rules.without_accounts:
+        return replace(rules, priority_weight_age_ignored=ADVISED_AGE_WEIGHT)
+    return replace(rules, priority_weight_age=ADVISED_AGE_WEIGHT)
+
+
+def _largest(rules: SlurmRules, site_factor: int | None) -> int:
+    return Semantics(policy="slurm", slurm=rules, site_factor=site_factor).largest_site_factor
+
+
+def _obstacle(rules: SlurmRules, largest: int, site_factor: int | None) -> str:
+    """Return why the order does not act; a site factor that is named is played as it is."""
+    if not rules.is_multifactor:
+        return (
+            f"The order cannot act: under PriorityType={rules.priority_type} Slurm ignores site "
+            "factors."
+        )
+    if site_factor == 0:
+        return "The order cannot act with a largest site factor of 0."
+    if not largest:
+        weight = rules.priority_weight_age or rules.priority_weight_age_ignored
+        return f"The order cannot act: with PriorityWeightAge={weight} no site factor is set."
+    if site_factor is None and _is_drowned(rules, largest):
+        weights = rules.weights_beside_age
+        part = share(largest / sum(weights.values()))
+        names = listed([f"{name}={weight}" for name, weight in weights.items()])
+        return f"The order hardly acts: its SiteFactor of at most {largest:,} is {part} of {names}."
+    return ""
+
+
+def _is_drowned(rules: SlurmRules, largest: int) -> bool:
+    return largest < SMALLEST_SHARE * sum(rules.weights_beside_age.values())
+
+
+def _changed_lines(rules: SlurmRules, advised: SlurmRules) -> Iterator[str]:
+    """Yield the lines of slurm.conf that the advised rules have and the site's have not."""
+    if rules.priority_type != advised.priority_type:
+        yield f"PriorityType={advised.priority_type}"
+    ages = [
+        each.priority_weight_age or each.priority_weight_age_ignored for each in (rules, advised)
+    ]
+    if ages[0] != ages[1]:
+        yield f"PriorityWeightAge={ages[1]}"
