@@ -176,6 +176,8 @@ def text_of(tested: Backtest) -> str:
         "by-request: the queue ordered by requests; short: jobs that run longer than predicted. * "
         "would be in force."
     )
+    if tested.site.effect is not None and tested.site.effect.obstacle:
+        legend += " All rows but requested are played with the advised lines."
     sentences = "\n".join(
         fill(f"- {each}", WIDTH, subsequent_indent="  ") for each in remarks(tested)
     )

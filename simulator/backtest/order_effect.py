@@ -41,8 +41,9 @@ class OrderEffect(NamedTuple):
     def sentence(self) -> str:
         """Return the obstacle, and the lines that the plays have."""
         return (
-            f"{self.obstacle} So there is no verdict on predictions under this slurm.conf. All but "
-            f"today is played with {listed(self.lines)} (docs/slurm.md)."
+            f"{self.obstacle} So there is no verdict on predictions under this slurm.conf. "
+            f"All but today is played with {listed(self.lines)} (docs/slurm.md; --site-factor "
+            "plays others)."
         )
 
     def comparison(self) -> str:
@@ -53,7 +54,11 @@ class OrderEffect(NamedTuple):
             if self.rules.without_accounts
             else ""
         )
-        return f"the order is a SiteFactor of at most {self.largest:,}, beside {weights}{aging}"
+        advised = "with the advised lines " if self.lines else ""
+        return (
+            f"{advised}the order is a SiteFactor of at most {self.largest:,}, beside "
+            f"{weights}{aging}"
+        )
 
 
 def effect_of(rules: SlurmRules, site_factor: int | None = None) -> OrderEffect:
@@ -74,7 +79,7 @@ def effect_of(rules: SlurmRules, site_factor: int | None = None) -> OrderEffect:
     largest = _largest(advised, site_factor or None)
     if _is_drowned(advised, largest) and not site_factor:
         largest = sum(advised.weights_beside_age.values())
-        lines.append(f"largest_site_factor = {largest} (--site-factor)")
+        lines.append(f"largest_site_factor={largest}")
     return OrderEffect(advised, largest, obstacle, tuple(lines or [f"one of {largest}"]))
 
 

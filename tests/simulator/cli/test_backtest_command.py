@@ -10,6 +10,7 @@ import pytest
 from workloads import log_of, synthetic
 
 from simulator.traces.swf import write_swf
+from terminal.words import listed
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -310,13 +311,17 @@ def ordered(walltimed, tmp_path, log):
         (
             f"{MULTIFACTOR}PriorityWeightAge = 10000\n{FAIR_SHARE}",
             "at most 1,428 is 1.4% of PriorityWeightFairShare=100000",
-            ["largest_site_factor = 100000 (--site-factor)"],
+            ["largest_site_factor=100000"],
         ),
     ],
 )
 def test_an_order_that_cannot_act_is_no_verdict_on_predictions(
     ordered, lines, obstacle, played_with
 ):
+    text = " ".join(ordered(lines).split())
+    assert text.startswith("No verdict. The order ")
+    assert f"All but today is played with {listed(played_with)} (docs/slurm.md" in text
+    assert "with the advised lines the order is a SiteFactor of at most" in text
     found = ordered(lines, "--json")
     assert found["verdict"] == "order-cannot-act"
     assert obstacle in found["order"]["obstacle"]
