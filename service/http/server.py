@@ -6,11 +6,13 @@ import resource
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 
 import structlog
 import uvicorn
@@ -27,11 +29,16 @@ from service.settings import Settings
 from service.store import open_store
 from terminal import logs
 
-GRACE_SECONDS = 6
+GRACE_SECONDS = 4
 """Seconds that requests have to finish once the service is to stop."""
 
-STOP_SECONDS = 8.0
-"""Seconds that a worker has to end; acknowledged completions are on disk in any case."""
+STOP_SECONDS = 6.0
+"""Seconds that a worker has to end, its grace included; then it is killed. Acknowledged completions
+are on disk in any case."""
+
+LAST_SECONDS = 8.0
+"""Seconds from the signal after which the process that got it ends, whatever it waits for: a killed
+worker in the kernel, a thread, a database, its own memory. On a busy machine each may take long."""
 
 SILENT_WORKER_SECONDS = 60
 """Seconds without an answer to its parent after which a worker is replaced. A worker does not
@@ -86,7 +93,7 @@ def serve_alone(settings: Settings, listener: socket.socket) -> None:
     def application() -> FastAPI:
         return create_app(settings, owns_process=True)
 
-    uvicorn.Server(configuration(application, settings)).run(sockets=[listener])
+    LoneServer(configuration(application, settings)).run(sockets=[listener])
 
 
 def serve_together(settings: Settings, listener: socket.socket) -> None:
@@ -98,6 +105,29 @@ def serve_together(settings: Settings, listener: socket.socket) -> None:
         # With uvicorn, SIGHUP restarts every worker; new workers inherit what this process ignores.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         supervisor.run()
+
+
+def end_within(seconds: float) -> None:
+    """End this process after some seconds, unless it has ended by then."""
+    last = threading.Timer(seconds, end_now)
+    last.daemon = True
+    last.start()
+
+
+def end_now() -> None:
+    """End this process without waiting for anything."""
+    log.error("the service did not end in time, and is cut off")
+    os._exit(0)  # acknowledged completions are on disk
+
+
+class LoneServer(uvicorn.Server):
+    """A server that ends within a bound."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end; uvicorn calls this with each signal."""
+        if not self.should_exit:
+            end_within(LAST_SECONDS)
+        super().handle_exit(sig, frame)
 
 
 class Workers(Multiprocess):
@@ -130,14 +160,21 @@ class Workers(Multiprocess):
                 self.processes[place] = Process(self.config, self.sockets)
                 self.processes[place].start()
 
+    def terminate_all(self) -> None:
+        """Ask the workers to end; from now on this process ends within a bound."""
+        end_within(LAST_SECONDS)
+        super().terminate_all()
+
     def join_all(self) -> None:
         """Wait for the workers, and kill those that have not ended after ``STOP_SECONDS``."""
         deadline = time.monotonic() + STOP_SECONDS
         for process in self.processes:
             process.process.join(max(0.0, deadline - time.monotonic()))
+        for process in self.processes:
             if process.exitcode is None:
                 log.error("a worker did not end in time, and is killed", worker=process.pid)
                 process.process.kill()
+        for process in self.processes:
             process.join()
 
 
