@@ -303,14 +303,16 @@ class Pseudonyms:
 
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key
-        self.forget()
-
-    def forget(self) -> None:
-        """Empty the caches of pseudonyms."""
+        self._clear: list[Callable[[], None]] = []
         self.user: Pseudonym = self._of_kind("user")
         self._group = self._of_kind("group")
         self.project: Pseudonym = self._of_kind("project")
-        self._application = _alike_but_for_digits(self._of_kind("application"))
+        self._application = self._alike_but_for_digits(self._of_kind("application"))
+
+    def forget(self) -> None:
+        """Empty the caches of pseudonyms, also for those who hold ``user`` or ``project``."""
+        for clear in self._clear:
+            clear()
 
     def submission(self, job: Submission) -> Submission:
         """Return the job with pseudonyms in place of names."""
@@ -349,25 +351,27 @@ class Pseudonyms:
             hashed.update(name.encode("utf-8", "surrogatepass"))
             return hashed.digest()[:LENGTH].hex()
 
+        self._clear.append(pseudonym.cache_clear)
         return pseudonym
 
+    def _alike_but_for_digits(self, pseudonym: Pseudonym) -> Pseudonym:
+        """Return pseudonyms that differ only in digits where names do: attention ignores digits.
 
-def _alike_but_for_digits(pseudonym: Pseudonym) -> Pseudonym:
-    """Return pseudonyms that differ only in digits where names do: attention ignores digits.
+        The letters are the hash of the name without digits, the number behind them that of the
+        name.
+        """
+        if pseudonym is _itself:
+            return _itself
 
-    The letters are the hash of the name without digits, the number behind them that of the name.
-    """
-    if pseudonym is _itself:
-        return _itself
+        @lru_cache(REMEMBERED)
+        def alike(name: str | None) -> str | None:
+            whole, stem = pseudonym(name), pseudonym(without_digits(name))
+            if whole is None or stem is None or whole == stem:
+                return whole
+            return f"{stem.translate(_LETTERS)}{int(whole, 16)}"
 
-    @lru_cache(REMEMBERED)
-    def alike(name: str | None) -> str | None:
-        whole, stem = pseudonym(name), pseudonym(without_digits(name))
-        if whole is None or stem is None or whole == stem:
-            return whole
-        return f"{stem.translate(_LETTERS)}{int(whole, 16)}"
-
-    return alike
+        self._clear.append(alike.cache_clear)
+        return alike
 
 
 def _itself(name: str | None) -> str | None:

@@ -183,6 +183,10 @@ class AnswerCache:
         answer: T = entry[1]
         return answer
 
+    def clear(self) -> None:
+        """Empty the cache."""
+        self._entries.clear()
+
 
 class PageSources:
     """Store and operations that the views of pages read.
@@ -205,14 +209,22 @@ class PageSources:
         self.store = store
         self.clock = clock
         self.cache = AnswerCache()
+        self._pseudonyms = pseudonyms
+        self._stored = StoredQueues(store.queues)
         self.queues = ShowingQueue(
             method=settings.method,
             max_age=settings.snapshot_max_age_seconds,
-            find_queue=StoredQueues(store.queues).of,
+            find_queue=self._stored.of,
             pseudonyms=pseudonyms,
             clock=clock,
         )
         self.reports = ReportingRequests(store, pseudonyms=pseudonyms, clock=clock)
+
+    def forget(self) -> None:
+        """Empty all caches."""
+        self.cache.clear()
+        self._pseudonyms.forget()
+        self._stored.read.clear()
 
     def scores(self, cluster: str, side: Side, *, days: int, fresh: float) -> list[MethodScore]:
         """Return daily scores of a cluster, not older than ``fresh`` seconds."""

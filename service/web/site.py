@@ -130,9 +130,11 @@ class PageMaker:
         self._sources = sources
         self._renderer = Renderer(Assets())
         self._rendered = AnswerCache(most=MOST_RENDERED)
+        self._known_erasure = sources.store.erasures.last()
 
     def make(self, name: str, frame: Frame, query: PageQuery, facts: Any = None) -> bytes:
         """Return a page in UTF-8; ``facts`` are those that only the service knows."""
+        self._follow_erasures()
         page = PAGES[name]
         if page.state is None:
             return self._render(name, frame, query, facts)
@@ -141,6 +143,14 @@ class PageMaker:
         return self._rendered.get(
             key, SAME_SECONDS, lambda: self._render(name, frame, query, facts)
         )
+
+    def _follow_erasures(self) -> None:
+        """Empty the caches if a part of the history was deleted since the last page."""
+        last = self._sources.store.erasures.last()
+        if last != self._known_erasure:
+            self._known_erasure = last
+            self._sources.forget()
+            self._rendered.clear()
 
     def _render(self, name: str, frame: Frame, query: PageQuery, facts: Any) -> bytes:
         page = PAGES[name]

@@ -63,6 +63,10 @@ class QueueEstimates:
         self._default_priority = group_named(settings.default_group).priority
         self._earlier: dict[str, dict[Likeness, TimedEstimate]] = {}
 
+    def forget(self) -> None:
+        """Forget earlier estimates, which rest on runs that may have been deleted."""
+        self._earlier.clear()
+
     async def estimate(
         self,
         snapshot: QueueSnapshot,

@@ -341,6 +341,7 @@ class Worker:
         self.recorder.note_erasure(self._known_erasure)
         self.pseudonyms.forget()
         self.live.adopt(learned)
+        self.queues.estimates.forget()
         before = self.follower.restart(reader)
         if before is not None:
             await asyncio.to_thread(before.close)
