@@ -1,8 +1,9 @@
 """``walltimed export``: writes what the store holds as CSV or SWF."""
 
 import csv
+import os
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -96,10 +97,21 @@ def write(runs: "Iterator[Completion]", form: Form, output: Path | None) -> int:
     """
     from terminal.files import text_writer
 
-    if form is Form.SWF:
-        return write_log(list(runs), output)
-    with text_writer(output or STANDARD_OUTPUT, encoding="utf-8") as out:
-        return write_csv(runs, out)
+    with for_the_owner():
+        if form is Form.SWF:
+            return write_log(list(runs), output)
+        with text_writer(output or STANDARD_OUTPUT, encoding="utf-8") as out:
+            return write_csv(runs, out)
+
+
+@contextmanager
+def for_the_owner() -> "Iterator[None]":
+    """Let new files be readable by their owner alone meanwhile: they hold names and runs."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def form_by_name(output: Path | None) -> Form:

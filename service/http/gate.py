@@ -82,6 +82,8 @@ def is_loopback(address: str) -> bool:
 CALLER_LEFT = 499
 """Status for the metrics, never sent: the client disconnected before its answer."""
 
+CLOSED = "the handler is closed"
+"""Words of uvloop's error for an answer to a caller who has left."""
 
 OF_INTEREST = frozenset({b"host", b"origin", b"authorization", b"content-encoding", b"user-agent"})
 
@@ -239,7 +241,7 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-            await send(message)
+            status = await sent(send, message, status)
 
         try:
             try:
@@ -262,6 +264,17 @@ class Gate:
             raise  # uvicorn logs it, and ends the connection if the answer is not whole
         finally:
             endpoint.metrics.observe(status, perf_counter() - started)
+
+
+async def sent(send: Send, message: Message, status: int) -> int:
+    """Send a part of an answer; return its status, or CALLER_LEFT if the caller has left."""
+    try:
+        await send(message)
+    except RuntimeError as error:
+        if CLOSED not in str(error):
+            raise
+        return CALLER_LEFT
+    return status
 
 
 def headers_of_interest(connection: Connection) -> dict[bytes, bytes]:

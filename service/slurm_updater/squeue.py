@@ -127,7 +127,7 @@ def jobs_in(shown: IO[bytes]) -> Iterator[SqueueJob]:
     for job in _listed_objects(shown):
         try:
             yield msgspec.convert(job, SqueueJob)
-        except msgspec.ValidationError:
+        except (msgspec.ValidationError, UnicodeEncodeError):  # the second of half a surrogate pair
             continue
 
 

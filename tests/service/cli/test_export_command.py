@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 
 import pytest
 from runs import a_run, reported
@@ -78,6 +79,17 @@ def test_a_name_that_says_no_kind_gets_csv(history, walltimed, tmp_path):
     for name in ("runs.csv", "runs", "swf.txt"):
         assert walltimed("export", "-o", tmp_path / name, "-d", history)[0] == 0
         assert (tmp_path / name).read_text().startswith("cluster,job_id,")
+
+
+@pytest.mark.parametrize("name", ["runs.csv", "runs.swf.gz"])
+def test_a_new_file_is_for_its_owner_alone_whatever_the_umask(history, walltimed, tmp_path, name):
+    before = os.umask(0)
+    try:
+        walltimed("export", "--cluster", "other", "-o", tmp_path / name, "-d", history)
+        assert os.umask(0) == 0, "the umask was changed for longer"
+    finally:
+        os.umask(before)
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
 
 
 def test_swf_holds_one_cluster(history, refused):

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 from urllib.parse import unquote
 
 import pytest
@@ -134,6 +135,27 @@ def test_a_caller_who_left_is_counted_and_not_answered(service):
     assert sent == []
     counted = "walltimed_requests_total"
     assert service.metric(counted, route="/v1/predictions", status="499") == 1
+
+
+def test_a_caller_who_leaves_during_an_answer_is_no_failure(service):
+    count = partial(service.metric, "walltimed_requests_total", route="/metrics", status="499")
+    before = count()
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(_message):
+        raise RuntimeError("unable to perform operation on <TCPTransport>; the handler is closed")
+
+    scope = {
+        "type": "http", "method": "GET", "http_version": "1.1", "path": "/metrics",
+        "raw_path": b"/metrics", "root_path": "", "query_string": b"", "scheme": "http",
+        "headers": [HOST], "server": ("127.0.0.1", 8580), "client": ("127.0.0.1", 1),
+    }  # fmt: skip
+    with capture_logs() as logged:
+        service.run(service.app(scope, receive, send))
+    assert not [record for record in logged if record["log_level"] == "error"]
+    assert count() == before + 1
 
 
 @pytest.mark.parametrize("has_begun", [False, True])

@@ -110,6 +110,10 @@ def queue_of(shown, cluster="private"):
     return list(read_queue(BytesIO(shown), cluster))
 
 
+def test_a_text_in_place_of_a_job_is_left_out_also_one_that_is_no_text():
+    assert not list(read_queue(BytesIO(rb'{"jobs": ["a", "\ud800", {"\ud800": 1}]}'), "hill"))
+
+
 def test_a_queue_is_read_as_slurm_showed_it(slurm):
     jobs = {job.target: job for job in recorded(slurm)}
     assert set(jobs) == {"1", "2_1", "2_[3,5,7,9]", "4", "6+0", "6+1", "9", "10"}
