@@ -4,6 +4,7 @@ Read by `qstat -f -t -F json` and `pbsnodes -a -F json`. walltimed then tells us
 will start.
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -58,6 +59,19 @@ def shown_by(command, timeout):
     return document_in(printed.stdout.decode("utf-8", "replace"), command[0])
 
 
+MEMBER = re.compile(
+    r'^([ \t]*"[^"\n]*"[ \t]*:[ \t]*)"(.*?)"([ \t]*,?[ \t]*\n)(?=[ \t]*(?:"[^"\n]*"[ \t]*:|[}\]]))',
+    re.MULTILINE | re.DOTALL,
+)
+EMPTY = re.compile(r'^([ \t]*"[^"\n]*"[ \t]*:)[ \t]*(,?)[ \t]*$', re.MULTILINE)
+QUOTE = re.compile(r'(\\.)|"', re.DOTALL)
+OVER_LIMIT = re.compile(
+    r"would exceed|limit (?:has been )?reached|per-(?:user|group|project)|job limit|max_run",
+    re.IGNORECASE,
+)
+"""Comments of jobs that wait for a limit of a user, group, project, queue or array."""
+
+
 def document_in(text, source):
     """Decode JSON of PBS; before 23.06 a user's variable can make it invalid, which is repaired.
 
@@ -66,11 +80,23 @@ def document_in(text, source):
     try:
         return json.loads(text, strict=False)
     except ValueError:
-        mended = BARE.sub(quoted, ESCAPE.sub(known_escape, text))
+        mended = BARE.sub(quoted, EMPTY.sub(r'\1""\2', ESCAPE.sub(known_escape, text)))
+    with contextlib.suppress(ValueError):
+        return json.loads(mended, strict=False)
+    mended = MEMBER.sub(lambda found: escaped(found, source), mended)
     try:
         return json.loads(mended, strict=False)
     except ValueError as error:
         raise ValueError(f"{source} printed what is no JSON: {error}") from error
+
+
+def escaped(member, source):
+    """Return a member of which the quotes within the value are escaped."""
+    start, value, end = member.groups()
+    mended = QUOTE.sub(lambda found: found[1] or '\\"', value)
+    if mended != value:
+        print(f"{source}: quotes in the value of {start.strip()} are escaped", file=sys.stderr)
+    return f'{start}"{mended}"{end}'
 
 
 def known_escape(match):
@@ -165,6 +191,8 @@ def queue_of(shown):
         elif state in WAITING + HELD:
             fields["held"] = state in HELD
             reason = name(job.get("comment"))
+            if reason and OVER_LIMIT.search(reason):
+                fields["held"] = True  # Others start first.
             if reason:
                 fields["reason"] = reason
             waiting.append((-number_of(job.get("Priority")), fields["submit_time"], fields))

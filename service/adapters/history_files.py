@@ -29,6 +29,9 @@ LONGEST_RECORD = 4 << 20
 """Most bytes of an accounting record. Those of PBS name every node of a job several times: a job on
 ten thousand nodes has a megabyte."""
 
+NO_UNIX_START = "of January 1970 on: the log has no UnixStartTime, so no window holds them"
+"""Doubt of an SWF log of which only a replay is meaningful."""
+
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
@@ -57,7 +60,8 @@ def read_swf_log(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
     jobs, left_out = clean(trace, REPLAY_RULES)
     runs = completions(jobs, cluster=cluster or DEFAULT_CLUSTER)
     reports = (ReportedCompletion(completion=run) for run in runs)
-    return HistoryFile(reports, len(jobs), trace.rejects, left_out)
+    doubts = {} if trace.unix_start or not len(jobs) else {NO_UNIX_START: len(jobs)}
+    return HistoryFile(reports, len(jobs), trace.rejects, left_out, doubts)
 
 
 def read_sacct_output(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
@@ -115,7 +119,7 @@ document that is cut short. Each format has a sample in tests/support/history_sa
 
 _PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];")
 _SACCT = re.compile(
-    r"\d[^|]*(\|[^|]*){25}|(.*[|,;^\t\x1f])?job(id|idraw)([|,;^\t\x1f]|$)", re.IGNORECASE
+    r"\d[^|]*(\|[^|]*){24}|(.*[^\w\r\n])?job(id|idraw) *([^\w\s]|[\t\x1f]|$)", re.IGNORECASE
 )
 _SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){17}\s*$")
 
@@ -135,3 +139,20 @@ def seen_format(beginning: bytes) -> str | None:
         if any(pattern.match(line) for line in lines[:20]):
             return name
     return None
+
+
+_PACKERS = {
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\x1f\x9d": "compress",
+    b"7z\xbc\xaf": "7z",
+}
+
+
+def packer_of(beginning: bytes) -> str | None:
+    """Return the compression of a file that is not read, by its beginning, or ``tar``."""
+    if beginning[257:262] == b"ustar":
+        return "tar"
+    return next((name for magic, name in _PACKERS.items() if beginning.startswith(magic)), None)

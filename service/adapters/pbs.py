@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from predictors.jobs import Status
-from service.adapters.runs import Reason, SkippedError, ended_run
+from service.adapters.runs import Reason, SkippedError, check_times, ended_run
 from service.adapters.values import count, kibibytes, moment, text
 from terminal.words import clock
 
@@ -54,6 +54,9 @@ def completion_of(
     if "[]" in job_id:
         raise SkippedError(Reason.ARRAY)
     values = {key: value.strip("\"'") for key, value in _PAIR.findall(message)}
+    check_times(values, ("ctime", "qtime", "start", "end"))
+    if kind == ENDED and "end" not in values:  # the record was cut short
+        raise SkippedError(Reason.MALFORMED)
     prediction_id, replaced_id = _prediction_ids(values)
     start, end = moment(values.get("start"), UTC), moment(values.get("end"), UTC)
     requested = clock(values.get("Resource_List.walltime"))

@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from service.adapters.contradictions import (
     Doubt,
     checked_elapsed,
 )
+from service.adapters.values import is_text_of_no_time
 from terminal.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Reason(StrEnum):
     ENDS_BEFORE_START = "the run ends before it starts"
     UNKNOWN_STATE = "in a state that this version does not know"
     TOO_MANY_CLUSTERS = "of one cluster more than the setting max_clusters allows"
+    NO_TIME = "a time is written in no form that is known"
     NO_LIMIT = "no time limit was requested"
 
     @property
@@ -58,6 +60,7 @@ class Reason(StrEnum):
             Reason.TOO_LARGE,
             Reason.NO_JOB_ID,
             Reason.NO_COLUMN,
+            Reason.NO_TIME,
         }
 
 
@@ -84,6 +87,29 @@ class UnknownStateError(SkippedError):
     def __str__(self) -> str:
         """Return the reason with the name of the state."""
         return f'in the state "{self.state}", which this version does not know'
+
+
+class UnknownTimeError(SkippedError):
+    """Raised for a record with a time in a form that is not known here."""
+
+    def __init__(self, name: str, value: str) -> None:
+        super().__init__(Reason.NO_TIME)
+        self.name, self.value = name, value[:40]
+
+    def __str__(self) -> str:
+        """Return the reason with the name of the field and its value."""
+        return f"{self.name} is {self.value!r}, which is no time such as 2026-11-21T04:19:08+01:00"
+
+
+def check_times(record: Mapping[str, str], names: Iterable[str]) -> None:
+    """Refuse a record with a time that is written in no known form.
+
+    Raises:
+        UnknownTimeError: the exception names the field and the value.
+    """
+    for name in names:
+        if is_text_of_no_time(record.get(name)):
+            raise UnknownTimeError(name, record[name])
 
 
 def ended_run(  # noqa: PLR0913  one keyword for each fact of a run

@@ -5,6 +5,7 @@ Best are rows of ``TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -X -D -P`` with the sepa
 job name is last, and may hold it.
 """
 
+import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from datetime import UTC, tzinfo
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from service.adapters.runs import Reason, SkippedError, ended_run
+from service.adapters.runs import Reason, SkippedError, check_times, ended_run
 from service.adapters.slurm_fields import (
     gpus_of,
     prediction_id_of,
@@ -47,6 +48,7 @@ def completion_of(
         raise SkippedError(Reason.STEP)
     if _never_ran(row):
         raise SkippedError(Reason.NEVER_RAN)
+    check_times(row, ("submit", "start", "end"))
     processors, memory = trackable_resources(row.get("reqtres"))
     processors = count(row.get("reqcpus")) or processors or _allocated(row)
     nodes = count(row.get("reqnodes")) or count(row.get("nnodes"))
@@ -142,9 +144,16 @@ OLD_XDMOD_COLUMNS = (
 """Columns of older releases: as many, so that only the cells tell the two apart."""
 # fmt: on
 
-_XDMOD_ROW = re.compile(rf"\d[^|]*(?:\|[^|]*){{{len(XDMOD_COLUMNS) - 1}}}")
+OLDEST_XDMOD_COLUMNS = tuple(name for name in OLD_XDMOD_COLUMNS if name != "alloctres")
+"""Columns of the releases 6.6 to 8.0."""
+
+_EXPORTS = (OLDEST_XDMOD_COLUMNS, XDMOD_COLUMNS, OLD_XDMOD_COLUMNS)
+_XDMOD_ROW = re.compile(rf"\d[^|]*(?:\|[^|]*){{{len(OLDEST_XDMOD_COLUMNS) - 1}}}")
+_LIMIT = re.compile(r"(?:\d+-)?\d+:\d\d:\d\d|UNLIMITED|Partition_Limit|INVALID|")
 _ELAPSED = re.compile(r"(?:\d+-)?\d+:\d\d:\d\d")
-_ID_COLUMN = re.compile(r"(?:^|([^\w \r\n])) *job(?:id|idraw)(?: *$| *([^\w \r\n]))", re.IGNORECASE)
+_ID_COLUMN = re.compile(
+    r"(?:^|([^\w \r\n]+)) *job(?:id|idraw)(?: *$| *([^\w \r\n]+))", re.IGNORECASE
+)
 _NAME = re.compile(r"[A-Za-z_]*")
 _IDS = frozenset({"jobid", "jobidraw"})
 _NEEDED = (
@@ -163,11 +172,13 @@ class _Layout:
         columns: names in lower case.
         separator: of the cells.
         is_named: whether the file names the columns; if not, it is an export for Open XDMoD.
+        is_quoted: whether cells stand in quotes, as spreadsheets write them.
     """
 
     columns: tuple[str, ...]
     separator: str
     is_named: bool = True
+    is_quoted: bool = False
 
     @property
     def id_column(self) -> int:
@@ -178,6 +189,11 @@ class _Layout:
         """Return the cells of a row; in an export the last one may hold the separator."""
         splits = -1 if self.is_named else len(self.columns) - 1
         return row.rstrip("\r\n").split(self.separator, splits)
+
+    @property
+    def has_name_last(self) -> bool:
+        """Whether the last cell is the job's name, which may hold a line break."""
+        return self.columns[-1] == "jobname"
 
 
 def read_sacct(
@@ -198,7 +214,7 @@ def read_sacct(
         return
     rows: Iterable[tuple[int, str]]
     if _XDMOD_ROW.match(first[1]):
-        layout, rows = _Layout(XDMOD_COLUMNS, "|", is_named=False), chain([first], numbered)
+        layout, rows = _exported_by(first[1]), chain([first], numbered)
     else:
         layout = _named_by(first[1])
         rows = (row for row in numbered if row[1].strip() != first[1].strip())
@@ -209,14 +225,25 @@ def read_sacct(
             yield line_number, skipped
 
 
+def _exported_by(line: str) -> _Layout:
+    """Return the layout of an export by its first row; of a broken row the newest one."""
+    try:
+        columns = _exported_columns(line.rstrip("\r\n").split("|"))
+    except SkippedError:
+        columns = XDMOD_COLUMNS
+    return _Layout(columns, "|", is_named=False)
+
+
 def _named_by(line: str) -> _Layout:
     """Return the layout that a line of column names gives."""
+    is_quoted = line.lstrip().startswith('"')
+    line = line.replace('"', "") if is_quoted else line
     found = _ID_COLUMN.search(line)
     separator = (found[1] or found[2] or "|") if found else "|"
     names = _cleaned(line.rstrip("\r\n").split(separator))
     if not _are_names(names) or any(columns.isdisjoint(names) for columns in _NEEDED):
         raise SkippedError(Reason.NO_COLUMN)
-    return _Layout(names, separator)
+    return _Layout(names, separator, is_quoted=is_quoted and len(separator) == 1)
 
 
 def _cleaned(names: Iterable[str]) -> tuple[str, ...]:
@@ -230,12 +257,19 @@ def _are_names(cells: Sequence[str]) -> bool:
 
 def _rows(lines: Iterable[tuple[int, str]], layout: _Layout) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells of every row; a row with too few continues in the next line."""
+    if layout.is_quoted:
+        yield from _quoted_rows(lines, layout.separator)
+        return
     begin, text, separator = 0, "", layout.separator
     bar = re.escape(separator)
+    cell = f"[^{bar}]*" if len(separator) == 1 else f"(?:(?!{bar}).)*"
     new_row = re.compile(
-        rf"(?:[^{bar}]*{bar}){{{layout.id_column}}}\s*\d+(?:[_+.]\S*?)?\s*(?:{bar}|$)"
+        rf"(?:{cell}{bar}){{{layout.id_column}}}\s*\d+(?:[_+.]\S*?)?\s*(?:{bar}|$)"
     )
     for line_number, line in lines:
+        if text and layout.has_name_last and _is_rest_of_name(line, separator):
+            text += line
+            continue
         if text and (text.count(separator) >= len(layout.columns) - 1 or new_row.match(line)):
             yield begin, layout.cells_of(text)
             text = ""
@@ -244,6 +278,35 @@ def _rows(lines: Iterable[tuple[int, str]], layout: _Layout) -> Iterator[tuple[i
         text += line
     if text.strip():
         yield begin, layout.cells_of(text)
+
+
+def _is_rest_of_name(line: str, separator: str) -> bool:
+    """Return whether a line is the rest of a name with a line break; commands' errors are not."""
+    return separator not in line and not line.startswith(("sacct", "slurm"))
+
+
+def _quoted_rows(
+    lines: Iterable[tuple[int, str]], separator: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells of every row of quoted cells, which may hold line breaks."""
+    begin = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal begin
+        for line_number, line in lines:
+            begin = begin or line_number
+            yield line
+
+    rows = csv.reader(texts(), delimiter=separator)
+    while True:
+        try:
+            cells = next(rows, None)
+        except csv.Error:
+            cells = []
+        if cells is None:
+            return
+        yield begin, cells
+        begin = 0
 
 
 def _read(
@@ -256,13 +319,17 @@ def _read(
         is_longer = len(cells) > len(layout.columns)
         raise SkippedError(Reason.AMBIGUOUS if is_longer else Reason.MALFORMED)
     columns = layout.columns if layout.is_named else _exported_columns(cells)
-    row = dict(zip(columns, cells, strict=True))
+    if len(columns) != len(cells):
+        raise SkippedError(Reason.MALFORMED)
+    row = dict(zip(columns, map(str.strip, cells), strict=True))
     return completion_of(row, zone=zone, cluster=cluster)
 
 
 def _exported_columns(cells: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of an export in which the elapsed time has its form."""
-    for columns in (XDMOD_COLUMNS, OLD_XDMOD_COLUMNS):
-        if _ELAPSED.fullmatch(cells[columns.index("elapsed")]):
+    """Return the columns of an export in which the elapsed time and the limit have their forms."""
+    for columns in _EXPORTS:
+        elapsed, limit = columns.index("elapsed"), columns.index("timelimit")
+        has_forms = limit < len(cells) and _ELAPSED.fullmatch(cells[elapsed].strip())
+        if has_forms and (columns is XDMOD_COLUMNS or _LIMIT.fullmatch(cells[limit].strip())):
             return columns
     raise SkippedError(Reason.MALFORMED)

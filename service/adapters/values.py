@@ -4,7 +4,7 @@ No function here raises: a meaningless value becomes None.
 """
 
 import re
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 LONGEST_TEXT = 255
@@ -19,9 +19,12 @@ MOST = 2**31
 UNSET = frozenset({0xFFFFFFFE, 0xFFFFFFFF})
 """Slurm's NO_VAL and INFINITE in 32 bits."""
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,6})\d*)? ?(?:(Z)|([+-]\d\d):?(\d\d)?)?"
+)
 _MEMORY = re.compile(r"(\d{1,18}(?:\.\d+)?)\s*([kmgtpe]?)(b|w)?", re.IGNORECASE)
 _WORD_BYTES = 8
+_NO_TIMES = frozenset({"", "(null)", "n/a", "unknown", "none", "null", "nan", "nat", "-"})
 _NOTHING = frozenset({"", "(null)", "N/A", "Unknown", "None", "None assigned"})
 
 
@@ -70,15 +73,32 @@ def count(value: Any) -> int | None:
 def moment(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:
     """Return Unix seconds of a time in seconds, or as ``2026-11-21T04:19:08`` in ``zone``.
 
-    Of a time that comes twice in autumn ``fold`` 0 is the first one, 1 the second.
+    A blank may stand for the T, a fraction of a second may follow, and a zone of its own, such as
+    ``Z`` or ``+0100``. Of a time that comes twice in autumn ``fold`` 0 is the first one, 1 the
+    second.
     """
-    if isinstance(value, str) and _TIME.fullmatch(value):
+    if isinstance(value, str) and (match := _TIME.fullmatch(value.strip())):
+        day, clock_time, fraction, is_utc, hours, minutes = match.groups()
+        offset = "+00:00" if is_utc else f"{hours}:{minutes or '00'}" if hours else ""
         try:
-            return datetime.fromisoformat(value).replace(tzinfo=zone, fold=fold).timestamp()
+            found = datetime.fromisoformat(f"{day}T{clock_time}{offset}")
+            found = found if offset else found.replace(tzinfo=zone, fold=fold)
+            return found.timestamp() + float(f"0.{fraction or 0}")
         except (ValueError, OverflowError):
             return None
     found = number(value)
     return found or None
+
+
+def is_text_of_no_time(value: Any) -> bool:
+    """Return whether a value is neither a time or number nor one of the words for none.
+
+    >>> is_text_of_no_time("yesterday"), is_text_of_no_time("Unknown"), is_text_of_no_time("0")
+    (True, False, False)
+    """
+    if not isinstance(value, str) or value.strip().lower() in _NO_TIMES:
+        return False
+    return moment(value, UTC) is None and _parsed(value) is None
 
 
 def kibibytes(value: Any, *, unit: str) -> float | None:

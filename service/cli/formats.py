@@ -43,7 +43,7 @@ def format_of(path: str, format_: str | None) -> str:
     Raises:
         CommandError: there is no such format, or the content is of none.
     """
-    from service.adapters.history_files import READERS, seen_format
+    from service.adapters.history_files import READERS, packer_of, seen_format
     from terminal.files import STANDARD_STREAM, read_beginning
 
     if format_ is not None:
@@ -54,7 +54,14 @@ def format_of(path: str, format_: str | None) -> str:
         return format_
     if path == STANDARD_STREAM:
         return "swf"
-    found = seen_format(read_beginning(path, BEGINNING))
+    beginning = read_beginning(path, BEGINNING)
+    found = seen_format(beginning)
+    if found is None and (packer := packer_of(beginning)):
+        raise CommandError(
+            f"{path} is compressed with {packer}: unpack it first; plain files, gzip and xz are "
+            "read.",
+            ExitCode.USAGE,
+        )
     if found is None:
         raise CommandError(
             f"{path} is no log that walltimed knows: neither SWF, nor what sacct prints "

@@ -40,8 +40,19 @@ NOT_ITS_TURN = (
     "BadConstraints",
     "Invalid",
     "ReqNodeNotAvail",
+    "JobArrayTaskLimit",
+    "Assoc",
+    "QOS",
+    "Max",
 )
-"""Beginnings of the reasons of jobs that wait for something else than their turn."""
+"""Beginnings of the reasons of jobs that wait for something else than their turn.
+
+The last four are limits: of an array, and of users, accounts and QOS. Slurm starts others first.
+"""
+
+ARRAY_LIMIT = "JobArrayTaskLimit"
+
+_THROTTLE = re.compile(r"%(\d{1,9})$")
 
 PIECE = 1 << 18
 """Bytes of the output of squeue that are read at once."""
@@ -398,8 +409,11 @@ def _waiting(
         yield job
         return
     array = number(record.array_job_id) or 0
-    for task in tasks[:MOST_TASKS]:
-        yield {**job, "job_id": f"{array:.0f}_{task}"}
+    throttle = _THROTTLE.search(str(record.array_task_string))
+    most = int(throttle[1]) or MOST_TASKS if throttle else MOST_TASKS
+    for place, task in enumerate(tasks[:MOST_TASKS]):
+        waits_for_others = {"held": True, "reason": ARRAY_LIMIT} if place >= most else {}
+        yield {**job, **waits_for_others, "job_id": f"{array:.0f}_{task}"}
 
 
 def _waiting_tasks(record: SqueueJob) -> list[int]:

@@ -44,7 +44,17 @@ FARTHEST = 1e10
 
 _HEADER = re.compile(r";(?:\s?(\w+):|\s*([A-Z]\w*):(?=\s))\s*(.*?)\s*$")
 _WHOLE = np.array([name not in REAL_FIELDS for name in SWF_FIELDS])
-_BOUNDS = [FARTHEST if name in {"submit", "wait", "run"} else LARGEST for name in SWF_FIELDS]
+MOST_PROCESSORS = 2.0**31 - 1
+"""Largest number of processors; no machine has more, and unset numbers of 32 bits are larger."""
+
+_BOUNDS = [
+    FARTHEST
+    if name in {"submit", "wait", "run"}
+    else MOST_PROCESSORS
+    if "processors" in name
+    else LARGEST
+    for name in SWF_FIELDS
+]
 
 MOST_COMMENTS = 10_000
 """Lines; the longest headers of the archive have some hundred."""

@@ -103,7 +103,9 @@ class Trace:
     @property
     def unix_start(self) -> int:
         """Unix seconds of submit time 0; 0 if the header has none up to ``LATEST_TIME``."""
-        start = leading_integer(self.header.get("UnixStartTime")) or 0
+        written = self.header.get("UnixStartTime") or ""
+        scientific = re.match(r"\s*\d+(?:\.\d+)?[eE]\+?\d{1,2}(?!\w)", written)
+        start = int(float(scientific[0])) if scientific else leading_integer(written) or 0
         return start if start <= LATEST_TIME else 0
 
     @property

@@ -89,6 +89,9 @@ def test_jobs_are_read_as_the_service_takes_them(follower):
         '"FOO":"a\\,b"',
         '"FOO":"\\users"',
         '"FOO":-3.5e+7',
+        '"FOO":',
+        '"FOO":"say "yes", "no""',
+        '"BASH_FUNC_ml()":"() {  if [ "$1" = "a" ]; then\n eval x;\n fi\n}"',
     ],
 )
 def test_a_variable_of_one_user_does_not_hide_the_queue(follower, options, variable):
@@ -100,6 +103,28 @@ def test_a_variable_of_one_user_does_not_hide_the_queue(follower, options, varia
     taken = follower.snapshot(options)
     expected = follower.queue_of(captured("qstat"))
     assert (taken["running"], taken["waiting"]) == (expected["running"], expected["waiting"])
+
+
+def test_a_value_of_which_the_quotes_are_escaped_is_named(follower, capsys):
+    text = '{\n "A":{\n  "B":"say "yes"",\n  "C":,\n  "D":1\n }\n}'
+    assert follower.document_in(text, "qstat") == {"A": {"B": 'say "yes"', "C": "", "D": 1}}
+    assert capsys.readouterr().err == 'qstat: quotes in the value of "B": are escaped\n'
+
+
+@pytest.mark.parametrize(
+    ("comment", "held"),
+    [
+        ("Not Running: User has reached server max_run limit", True),
+        ("Not Running: would exceed queue workq's per-user limit", True),
+        ("Job would exceed the limit of resource ncpus of group g", True),
+        ("Not Running: Not enough free nodes available", False),
+    ],
+)
+def test_a_job_that_waits_for_a_limit_is_held(follower, comment, held):
+    shown = captured("qstat")
+    shown["Jobs"]["1.pbsnode"]["comment"] = comment
+    jobs = {job["job_id"]: job for job in follower.queue_of(shown)["waiting"]}
+    assert (jobs["1.pbsnode"]["held"], jobs["1.pbsnode"]["reason"]) == (held, comment)
 
 
 def test_what_is_mended_keeps_its_meaning(follower):

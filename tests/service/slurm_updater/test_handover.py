@@ -13,6 +13,15 @@ from service.slurm_updater.slurm import ControllerSettings, rules_of
 from service.slurm_updater.squeue import NO_LIMIT, read_live_queue
 from terminal.client import RemoteError
 
+LIMITS = (
+    "JobArrayTaskLimit",
+    "AssocGrpCpuLimit",
+    "AssocMaxJobsLimit",
+    "AssociationJobLimit",
+    "QOSMaxCpuPerUserLimit",
+    "QOSGrpNodeLimit",
+    "MaxMemPerLimit",
+)
 SHOWN = Path(__file__).parents[2] / "data" / "slurm" / "squeue_22.05.json"
 SINFO = "n1|short|8/0/0/8\nn2|short|2/6/0/8\nn2|long|2/6/0/8\nn3|gpu|0/0/8/8\nn4|gpu|1/3/4/8\n"
 
@@ -59,7 +68,7 @@ def one(shown, **fields):
     [
         ({"state_reason": "Resources"}, False),
         ({"state_reason": "Priority"}, False),
-        ({"state_reason": "QOSMaxCpuPerUserLimit"}, False),
+        *(({"state_reason": reason}, True) for reason in LIMITS),
         ({"state_reason": "JobHeldUser", "priority": 0}, True),
         ({"state_reason": "Dependency"}, True),
         ({"state_reason": "BeginTime"}, True),
@@ -75,6 +84,8 @@ def test_the_waiting_tasks_of_an_array_are_jobs_of_their_own(shown):
     array = one(shown, array_job_id=40, job_id=40, array_task_string="1-5:2,9%2")
     found = [job["job_id"] for job in read([array])["waiting"]]
     assert found == ["40_1", "40_3", "40_5", "40_9"]
+    held = {job["job_id"]: job.get("reason") for job in read([array])["waiting"] if job["held"]}
+    assert held == dict.fromkeys(("40_5", "40_9"), "JobArrayTaskLimit"), "two at a time"
     running = {**array, "job_id": 41, "array_task_id": 3, "array_task_string": ""}
     running |= {"job_state": ["RUNNING"], "start_time": array["submit_time"]}
     assert read([running])["running"][0]["job_id"] == "40_3", "the same job as when it waited"

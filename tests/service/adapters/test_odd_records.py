@@ -1,0 +1,228 @@
+"""Files and values as sites have them: every reader with every odd value of one table."""
+
+from datetime import UTC
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from predictors.jobs import LATEST_TIME
+from service.adapters.history_files import NO_UNIX_START, READERS, packer_of, seen_format
+from service.adapters.runs import Reason, SkippedError
+from service.adapters.sacct_text import (
+    OLDEST_XDMOD_COLUMNS,
+    XDMOD_COLUMNS,
+    completion_of,
+    read_sacct,
+)
+
+ODD = Path(__file__).parents[2] / "data" / "odd"
+
+CELLS = {
+    "JobIDRaw": "1", "Cluster": "hill", "User": "ada", "Account": "proj", "Partition": "batch",
+    "JobName": "cfd", "Submit": "1709287000", "Start": "1709287260", "End": "1709290860",
+    "ElapsedRaw": "3600", "TimelimitRaw": "120", "NCPUS": "4", "NNodes": "2", "ReqMem": "4G",
+    "State": "COMPLETED",
+}  # fmt: skip
+PBS = {
+    "user": "ada", "group": "g", "jobname": "cfd", "queue": "workq", "ctime": "1709287000",
+    "qtime": "1709287000", "etime": "1709287000", "start": "1709287260", "exec_host": "n1/0*4",
+    "Resource_List.ncpus": "4", "Resource_List.nodect": "1", "Resource_List.walltime": "02:00:00",
+    "Resource_List.mem": "4gb", "end": "1709290860", "Exit_status": "0",
+    "resources_used.cput": "03:50:00", "resources_used.walltime": "01:00:00",
+}  # fmt: skip
+SWF_FIELDS = [*map(str, (1, 0, 10, 3600, 4, -1, -1, 4, 7200, -1, *[1] * 6, -1, -1))]
+
+
+def in_columns(separator, quote=""):
+    def text(changes):
+        cells = CELLS | changes
+        lines = ([*cells], [*cells.values()])
+        return "".join(f"{separator.join(f'{quote}{c}{quote}' for c in line)}\n" for line in lines)
+
+    return text
+
+
+def pbs_line(changes):
+    pairs = " ".join(f"{name}={value}" for name, value in (PBS | changes).items())
+    return f"03/01/2024 11:01:00;E;501.srv;{pairs}\n"
+
+
+def swf_line(changes):
+    fields = [changes.get(str(place), field) for place, field in enumerate(SWF_FIELDS)]
+    return f"; UnixStartTime: 1709287000\n{' '.join(fields)}\n"
+
+
+WRITERS = {
+    "sacct": ("sacct", in_columns("|"), [*CELLS]),
+    "unit separator": ("sacct", in_columns("\x1f"), [*CELLS]),
+    "three characters": ("sacct", in_columns("^|^"), [*CELLS]),
+    "quoted": ("sacct", in_columns(",", '"'), [*CELLS]),
+    "padded": ("sacct", in_columns(" | "), [*CELLS]),
+    "pbs": ("pbs", pbs_line, [*PBS]),
+    "swf": ("swf", swf_line, [str(place) for place in range(18)]),
+}
+VALUES = (
+    "", "Unknown", "None", "UNLIMITED", "Partition_Limit", "INVALID", "-1", "0", "4294967294",
+    str(2**32), str(2**64 - 2), "1e99", "nan", "ünïcode-名", "\x00", "a|b", "a\nb",
+    "1970-01-01T00:00:00", "2106-02-07T06:28:15", "yesterday", "9" * 300, '"', "'",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_every_reader_reads_or_names_every_odd_value(tmp_path, writer):
+    format_, written, fields = WRITERS[writer]
+    file = tmp_path / "log"
+    for field in fields:
+        for value in VALUES:
+            file.write_bytes(written({field: value}).encode())
+            try:
+                history = READERS[format_](str(file), None, UTC)
+            except SkippedError:  # the whole file is refused with a reason
+                continue
+            runs = list(history.reports)
+            lost = len(history.rejected) + sum(history.left_out.values())
+            assert len(runs) + lost >= 1, f"nothing is said of {field} {value!r}"
+            for report in runs:
+                run, job = report.completion, report.completion.submission
+                assert 0 <= run.runtime <= run.end_time - run.start_time < LATEST_TIME
+                assert 0 < job.requested_walltime < 1e15
+                assert job.submit_time <= run.start_time
+                assert job.requested_processors is None or 1 <= job.requested_processors < 2**31
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_every_reader_reads_the_plain_record(tmp_path, writer):
+    format_, written, _ = WRITERS[writer]
+    file = tmp_path / "log"
+    file.write_text(written({}))
+    assert seen_format(file.read_bytes()) == format_
+    history = READERS[format_](str(file), None, UTC)
+    (report,) = history.reports
+    assert (report.completion.runtime, report.completion.submission.requested_processors) == (
+        3600,
+        4,
+    )
+    assert not history.doubts
+
+
+TEN = 1709287200  # 2024-03-01T10:00:00Z
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("2024-03-01T10:00:00", TEN - 3600),  # in the zone of sacct
+        ("2024-03-01 10:00:00", TEN - 3600),
+        ("2024-03-01T10:00:00Z", TEN),
+        ("2024-03-01T10:00:00+0100", TEN - 3600),
+        ("2024-03-01 10:00:00 -05:30", TEN + 19800),
+        ("2024-03-01T10:00:00+01", TEN - 3600),
+        ("2024-03-01T10:00:00.250Z", TEN + 0.25),
+        ("2024-03-01T10:00:00,5+0100", TEN - 3599.5),
+        (str(TEN), TEN),
+        (f" {TEN}.5 ", TEN + 0.5),
+    ],
+)
+def test_times_are_read_in_every_form_that_sites_have(written, seconds):
+    row = {name.lower(): cell for name, cell in CELLS.items()}
+    row |= {"submit": written, "start": written, "end": str(TEN + 90000), "elapsedraw": ""}
+    found = completion_of(row, zone=ZoneInfo("Europe/Berlin")).completion
+    assert (found.submission.submit_time, found.start_time) == (seconds, seconds)
+
+
+NO_TIMES = ["yesterday", "01 Mar 10:00", "Fri 03/01/24, 10:00", "2024-02-30T10:00:00"]
+
+
+@pytest.mark.parametrize("value", NO_TIMES)
+@pytest.mark.parametrize("name", ["Submit", "Start", "End"])
+def test_another_form_is_refused_with_line_field_and_value(name, value):
+    text = in_columns("|")({name: value})
+    ((line, found),) = read_sacct(text.splitlines(keepends=True))
+    assert (line, found.reason) == (2, Reason.NO_TIME)
+    assert found.reason.is_damage
+    assert (name.lower() in str(found), value in str(found)) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "elapsed"),
+    [
+        ("2024-10-27T02:30:00", "2024-10-27T02:30:00", 3600),
+        ("2024-10-27T02:50:00", "2024-10-27T02:10:00", 1200),
+        ("2024-03-31T02:30:00", "2024-03-31T03:30:00", 3600),  # another zone's
+        ("2024-03-31T01:30:00", "2024-03-31T03:30:00", 3600),
+    ],
+)
+def test_nights_of_the_clock_change_have_the_elapsed_time(start, end, elapsed):
+    row = {name.lower(): cell for name, cell in CELLS.items()}
+    row |= {"submit": start, "start": start, "end": end, "elapsedraw": str(elapsed)}
+    found = completion_of(row, zone=ZoneInfo("Europe/Berlin")).completion
+    assert found.runtime == found.end_time - found.start_time == elapsed
+
+
+EXPORT = (ODD / "xdmod-export-25-columns.log").read_text()
+
+
+def test_exports_of_the_oldest_releases_are_read():
+    (report,) = READERS["sacct"](str(ODD / "xdmod-export-25-columns.log"), None, UTC).reports
+    job = report.completion.submission
+    assert (job.user, job.application, job.requested_processors) == ("ada", "name", 48)
+    assert (job.requested_walltime, report.completion.runtime) == (51600, 50449)
+    assert len(OLDEST_XDMOD_COLUMNS) == len(XDMOD_COLUMNS) - 1
+
+
+def test_a_name_with_a_line_break_spoils_no_export():
+    second = EXPORT.replace("4107219", "4107220")
+    lines = (EXPORT.rstrip("\n") + "\nof two lines\n" + second).splitlines(keepends=True)
+    (first, run), (other, _) = read_sacct(lines)
+    assert (first, other, run.completion.submission.application) == (1, 3, "name?of two lines")
+
+
+@pytest.mark.parametrize(
+    "file", ["sacct-quoted.csv", "sacct-separator-of-three.txt", "sacct-times-with-offset.txt"]
+)
+def test_files_of_sites_are_read(file):
+    assert seen_format((ODD / file).read_bytes()) == "sacct"
+    history = READERS["sacct"](str(ODD / file), None, UTC)
+    assert (history.count > 0, history.rejected, history.left_out) == (True, [], {})
+
+
+def test_a_quoted_cell_may_hold_separators_and_line_breaks():
+    text = in_columns(",", '"')({"JobName": "one,\ntwo"})
+    ((line, found),) = read_sacct(text.splitlines(keepends=True))
+    assert (line, found.completion.submission.application) == (2, "one,?two")
+
+
+def test_a_last_line_that_was_cut_short_is_named():
+    history = READERS["pbs"](str(ODD / "pbs-cut-last-line.log"), None, UTC)
+    assert (history.count, [each.line for each in history.rejected]) == (1, [2])
+
+
+@pytest.mark.parametrize(
+    ("header", "start", "doubts"),
+    [
+        ("", 0, {NO_UNIX_START: 2}),
+        ("; UnixStartTime: 1.7e9\n", 1_700_000_000, {}),
+        ("; UnixStartTime: 1700000000 (a comment)\n", 1_700_000_000, {}),
+    ],
+)
+def test_a_log_without_the_time_of_its_start_is_named(tmp_path, header, start, doubts):
+    file = tmp_path / "log.swf"
+    file.write_text(header + (ODD / "swf-without-epoch.swf").read_text())
+    history = READERS["swf"](str(file), None, UTC)
+    assert next(iter(history.reports)).completion.start_time == start + 10
+    assert history.doubts == doubts
+
+
+@pytest.mark.parametrize(
+    ("beginning", "name"),
+    [
+        (b"BZh91AY", "bzip2"),
+        (b"\x28\xb5\x2f\xfd\x24", "zstd"),
+        (b"PK\x03\x04", "zip"),
+        (b"x" * 257 + b"ustar\x00", "tar"),
+        (b"; Version", None),
+    ],
+)
+def test_compressions_that_are_not_read_are_named(beginning, name):
+    assert packer_of(beginning) == name
