@@ -81,7 +81,8 @@ def test_a_job_that_waits_for_something_else_is_held(shown, fields, held):
 
 
 def test_the_waiting_tasks_of_an_array_are_jobs_of_their_own(shown):
-    array = one(shown, array_job_id=40, job_id=40, array_task_string="1-5:2,9%2")
+    tasks = {"array_task_string": "1-5:2,9%2", "state_reason": "Priority"}
+    array = one(shown, array_job_id=40, job_id=40, **tasks)
     found = [job["job_id"] for job in read([array])["waiting"]]
     assert found == ["40_1", "40_3", "40_5", "40_9"]
     held = {job["job_id"]: job.get("reason") for job in read([array])["waiting"] if job["held"]}
