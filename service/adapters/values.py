@@ -81,9 +81,9 @@ def moment(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:
         day, clock_time, fraction, is_utc, hours, minutes = match.groups()
         offset = "+00:00" if is_utc else f"{hours}:{minutes or '00'}" if hours else ""
         try:
-            found = datetime.fromisoformat(f"{day}T{clock_time}{offset}")
-            found = found if offset else found.replace(tzinfo=zone, fold=fold)
-            return found.timestamp() + float(f"0.{fraction or 0}")
+            time = datetime.fromisoformat(f"{day}T{clock_time}{offset}")
+            time = time if offset else time.replace(tzinfo=zone, fold=fold)
+            return time.timestamp() + float(f"0.{fraction or 0}")
         except (ValueError, OverflowError):
             return None
     found = number(value)
