@@ -5,6 +5,7 @@
 #     deploy/build-controllers.sh [OUTPUT-DIRECTORY]
 set -eu
 cd "$(dirname "$0")/.."
+mkdir -p "${1:-.}"
 output=$(realpath "${1:-.}")
 . deploy/pack.sh
 build=$(mktemp -d)

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 ON_LOOPBACK = "http://127.0.0.1:8580"
 
+CURE_OF_401 = (
+    " Ask your centre for a token (--token-file), or name the socket of munged by "
+    "WALLTIMED_MUNGE_SOCKET."
+)
+
 SECONDS = 10.0
 """Seconds that the service may take to answer."""
 
@@ -86,7 +91,8 @@ def asking(
         with Client(address, token=token, timeout=SECONDS, credential=credential) as client:
             yield from answering(client, cluster)
     except RemoteError as error:
-        raise CommandError(f"The service refuses: {error}") from error
+        hint = CURE_OF_401 if error.status == HTTPStatus.UNAUTHORIZED else ""
+        raise CommandError(f"The service refuses: {error}{hint}") from error
     except ServiceUnavailableError as error:
         raise CommandError(f"walltimed at {error}", ExitCode.UNAVAILABLE) from error
     except (ConnectionError, TimeoutError) as error:

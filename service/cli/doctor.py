@@ -182,9 +182,7 @@ def samples_in(exposition: str) -> list[tuple[str, dict[str, str], float]]:
 
 def show(report: DoctorReport, *, now: float, days: float) -> None:
     """Print clusters, filters and findings for people."""
-    out.print(
-        f"In the last {days:g} days:" if report.clusters else f"Nothing came in {days:g} days."
-    )
+    out.print(f"In the last {days:g} days:" if report.clusters else nothing_came(report, days))
     for cluster in report.clusters:
         out.print(f"  {escape(cluster_line(cluster, now))}", soft_wrap=True)
     for asking in report.filters:
@@ -198,6 +196,12 @@ def show(report: DoctorReport, *, now: float, days: float) -> None:
     wrong = sum(each.is_wrong for each in report.findings)
     things = {0: "Nothing is wrong.", 1: "1 thing does not fit."}
     out.print(things.get(wrong, f"{wrong} things do not fit."))
+
+
+def nothing_came(report: DoctorReport, days: float) -> str:
+    """Return the first line without any cluster."""
+    connected = "" if report.filters else " Not connected yet? `walltimed connect slurm` or `pbs`."
+    return f"Nothing came in {days:g} days.{connected}"
 
 
 def filter_line(asking: AskingFilter, now: float) -> str:

@@ -84,6 +84,8 @@ def report(
             )
             if whose and not rows_of(answer) and not is_known(service, whose):
                 err.print(escape(f"No run of a user {whose!r} is known."), style="yellow")
+    if everybody and {row["user"] for row in rows_of(answer)} == {getpass.getuser()}:
+        err.print("Only your own runs are listed: all need a token of scope read.", style="yellow")
     if as_json:
         print_json(answer)
     elif as_csv:

@@ -14,6 +14,7 @@ from service.contract.reports import (
     UsersReportAnswer,
 )
 from service.errors import InvalidFieldError
+from service.operations.request_reports import FEWEST_RUNS
 from service.web.frame import Frame, PageQuery, PageSources
 from service.web.wording import count, duration, share
 
@@ -84,6 +85,7 @@ def user_view(
         "report": report,
         "gain_hours": sum(each.gain_hours for each in report.applications),
         "is_own": caller.restricted_to is not None,
+        "fewest": FEWEST_RUNS,
     }
 
 

@@ -118,6 +118,8 @@ def test_everything_that_is_wrong_is_told(url, tmp_path):
 def test_a_site_where_all_fits_is_told_so(tmp_path):
     url = f"sqlite:///{tmp_path / 'history.sqlite3'}"
     with Service(url) as service:
+        _, fresh = walltimed("doctor", "--url", f"unix:{service.socket}", "-d", url)
+        assert "Not connected yet?" in fresh
         now = time.time()
         job = {"user": "ada", "requested_walltime": 60, "job_id": "1", "submit_time": now}
         headers = {"User-Agent": f"walltimed.lua/{installed_version()} (observe)"}

@@ -232,7 +232,7 @@ def test_a_line_that_names_no_walltime_is_named(walltimed, tmp_path):
     assert "--time=oops in line 2 is no walltime" in complained
 
 
-def test_a_token_of_ones_own_is_enough_for_all_of_them(site, call, tmp_path):
+def test_a_token_of_ones_own_is_enough_for_all_of_them(site, call, tmp_path, monkeypatch):
     store = open_store(site.url)
     secret = store.tokens.issue("ada's", ["self"], 0.0, user="ada")[1]
     store.close()
@@ -240,12 +240,18 @@ def test_a_token_of_ones_own_is_enough_for_all_of_them(site, call, tmp_path):
     token.parent.mkdir()
     token.write_text(secret)
     eventually(lambda: site.client.get("/v1/clusters").status_code == 401)
+    with monkeypatch.context() as without:
+        without.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+        without.setenv("WALLTIMED_MUNGE_SOCKET", str(tmp_path / "none"))
+        assert "Ask your centre for a token" in call("queue")[2]
     try:
         assert len(call("queue")[1].splitlines()) == 3
         assert call("ask", "--time", "60", "--user", "ada")[0] == 0
         assert call("ask", "--time", "60", "--user", "bob")[0] == 1
         assert call("report", "--user", "ada")[0] == 0
         assert call("report", "--user", "bob")[0] == 1
+        monkeypatch.setattr("getpass.getuser", lambda: "ada")
+        assert "Only your own runs" in call("report", "--everybody")[2]
         listed = call("report", "--everybody")[1].splitlines()[3:]
         assert [line.split()[0] for line in listed[: listed.index("")]] == ["ada"]
     finally:

@@ -4,6 +4,7 @@ import hashlib
 import html
 import re
 import shlex
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urlencode
@@ -469,3 +470,16 @@ def test_labels_with_a_date_are_fewer(hours, most):
     job = SimpleNamespace(end_time=NOW + 3600 * hours)
     window = window_of([job], NOW)
     assert 2 <= len(window.ticks) <= most + 1
+
+
+def test_a_job_name_without_a_suggestion_says_why(service):
+    now = time.time()
+    runs = [
+        run_of(f"{name}-{number}", user="ada", runtime=3500.0, end_time=now - 60, application=name)
+        for name, count in (("seldom", 2), ("often", 9))
+        for number in range(count)
+    ]
+    service.complete(*runs)
+    page = service.get("/user", name="ada").text
+    assert "too few runs" in page
+    assert re.search(r"as requested: 1 in \d+ needs it", page)

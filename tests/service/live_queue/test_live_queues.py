@@ -232,6 +232,9 @@ def test_a_queue_that_is_not_renewed_is_shown_as_old(serve, sqlite_url):
     service = serve(sqlite_url)
     assert put(service, queue(waiting=[SMALL]))["is_old"]
     assert service.get("/v1/clusters").json()["clusters"][0]["is_old"]
+    job, what_if = {"id": "32"}, {"walltime": "10"}
+    for page, query in (("/queue", {}), ("/job", job), ("/what-if", what_if)):
+        assert ">old</span>" in service.get(page, cluster="hill", **query).text, page
 
 
 def test_what_if_answers_for_each_request(live):
