@@ -99,9 +99,12 @@ def missing_lines(site: SlurmSite) -> list[str]:
 
 def order_lines(site: SlurmSite) -> list[str]:
     """Return the lines without which mode ``order`` sets nothing: a second of age is a point."""
-    if float(site.values.get("priorityweightage", "0") or 0) > 0:
+    is_basic = site.values.get("prioritytype", "").lower() == "priority/basic"
+    is_aged = float(site.values.get("priorityweightage", "0") or 0) > 0
+    if is_aged and not is_basic:
         return []
-    return ["PriorityType=priority/multifactor", "PriorityWeightAge=604800"]
+    weight = [] if is_aged else ["PriorityWeightAge=604800"]
+    return ["PriorityType=priority/multifactor", *weight]
 
 
 def soft_steps(site: SlurmSite, version: str) -> list[str]:

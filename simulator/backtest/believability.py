@@ -88,7 +88,7 @@ class Believability:
         by_month = f", in {near} of {months} months within a factor of {ROUGH:g}" if months else ""
         return (
             f"{self._nearness()}: in the log jobs wait {duration(self.logged_mean)} on average, "
-            f"simulated {duration(self.simulated_mean, beside=self.logged_mean)}{by_month}."
+            f"simulated {duration(self.simulated_mean)}{by_month}."
         )
 
     def _nearness(self) -> str:

@@ -254,6 +254,16 @@ def test_an_order_needs_a_weight_of_age(walltimed, slurm, has_weight):
     assert ("PriorityWeightAge=604800" in said) is not has_weight
 
 
+def test_an_order_needs_more_than_a_weight_of_age_under_priority_basic():
+    values = {"prioritytype": "priority/basic", "priorityweightage": "1000"}
+    site = slurm_conf.SlurmSite(
+        conf=Path("/etc/slurm/slurm.conf"), cluster="hill", user="slurm", values=values
+    )
+    assert slurm_conf.order_lines(site) == ["PriorityType=priority/multifactor"]
+    values["prioritytype"] = "priority/multifactor"
+    assert slurm_conf.order_lines(site) == []
+
+
 @pytest.mark.parametrize(
     ("version", "parameters", "said"),
     [
