@@ -2,7 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from service.adapters.pbs import cores_of
@@ -26,8 +27,36 @@ SLURM_OPTIONS: Mapping[str, str] = {
     "p": "partition",
     "A": "account",
     "J": "job-name",
+    "G": "gpus",
 }
 """Long names of the options of sbatch that matter here."""
+
+_WITH_VALUE = frozenset(
+    """
+    account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint
+    container container-id core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline
+    delay-boot dependency distribution error exclude export export-file extra extra-node-info gid
+    gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input
+    job-name kill-on-invalid-dep licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu
+    mem-per-gpu mincpus network nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu
+    ntasks-per-node ntasks-per-socket open-mode output partition power prefer priority profile qos
+    reservation segment signal sockets-per-node switches tasks-per-node thread-spec threads-per-core
+    time time-min tmp tres-bind tres-per-task uid wait-all-nodes wckey wrap
+    """.split()  # noqa: SIM905  a table of words
+)
+_SWITCHES = frozenset(
+    """
+    contiguous exclusive get-user-env help hold ignore-pbs nice no-kill no-requeue overcommit
+    oversubscribe parsable propagate quiet reboot requeue share spread-job stepmgr test-only usage
+    use-min-nodes verbose version wait
+    """.split()  # noqa: SIM905  a table of words
+)
+"""Options of sbatch that take no value, or only one behind ``=``."""
+
+_SLURM_SWITCHES = frozenset("hHIkOQsvVW")
+_SLURM_LETTERS = frozenset("aAbBCcDdeFGiJLlmMnNopPqSTtwx")
+_PBS_SWITCHES = frozenset("fhIVXz")
+_PBS_LETTERS = frozenset("aAbcCdDejJkKlLmMnNopPqrRSTtuvwW")
 
 
 class ScriptError(ValueError):
@@ -43,23 +72,32 @@ class Word(NamedTuple):
     line: int
 
 
-def request_in(script: str) -> dict[str, Any]:
+Notice = Callable[[str], None]
+"""Function that takes a sentence about what in a script is not understood."""
+
+
+def _unheard(_sentence: str) -> None:
+    """Drop a sentence."""
+
+
+def request_in(script: str, notice: Notice = _unheard) -> dict[str, Any]:
     """Return the fields of a submission that a script contains.
 
     For example, ``#SBATCH -t 2:00:00 -n 8`` gives a requested walltime of 7,200 s on 8 processors.
+    What is not understood is left out, and ``notice`` is called with a sentence about it.
 
     Raises:
         ScriptError: the walltime of a line is none.
     """
     lines = script.splitlines()[:LONGEST]
-    components = [*map(slurm_options, _components(_words(lines, _SBATCH)))]
+    parts = _components(_words(lines, _SBATCH, notice))
+    components = [slurm_options(part, notice) for part in parts]
     if any(components):
         return _together([*map(from_slurm, components)])
-    words = _words((line.strip() for line in lines), _PBS)
-    return from_pbs([word.text for word in words])
+    return from_pbs(_words((line.strip() for line in lines), _PBS, notice), notice)
 
 
-def _words(lines: Iterable[str], mark: str) -> list[Word]:
+def _words(lines: Iterable[str], mark: str, notice: Notice) -> list[Word]:
     """Return the words behind ``mark`` up to the first command, as resource managers read them.
 
     Slurm passes over a mark that is indented.
@@ -72,7 +110,8 @@ def _words(lines: Iterable[str], mark: str) -> list[Word]:
         if line.startswith(mark):
             try:
                 texts = shlex.split(bare.removeprefix(mark), comments=True)
-            except ValueError:  # a quote is not closed
+            except ValueError:
+                notice(f"line {number}: a quote is not closed; the line is left out")
                 continue
             words += [Word(text, number) for text in texts]
     return words
@@ -107,30 +146,73 @@ def _together(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def slurm_options(words: Sequence[Word]) -> dict[str, str]:
+def slurm_options(words: Sequence[Word], notice: Notice = _unheard) -> dict[str, str]:
     """Return the options of sbatch by their long names; the last of repeated ones counts.
 
     Raises:
         ScriptError: the walltime is none.
     """
-    found = dict(_slurm_options(words))
+    found = dict(_slurm_options(words, notice))
+    if exclusive := found.get("exclusive"):
+        notice(
+            f"line {exclusive.line}: --exclusive takes whole nodes, of which the cores are not "
+            "known here; only those that are asked for count"
+        )
     if time := found.get("time"):
         _check_walltime(time)
     return {name: value.text for name, value in found.items()}
 
 
-def _slurm_options(words: Sequence[Word]) -> Iterator[tuple[str, Word]]:
+def _slurm_options(words: Sequence[Word], notice: Notice) -> Iterator[tuple[str, Word]]:
+    """Yield options by their long names, of which every unique beginning is understood."""
     rest = iter(words)
     for word, line in rest:
         nothing = Word("", line)
         if word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
-            name = _OTHER_NAMES.get(name, name)
-            is_whole = equals or name not in _TAKING_VALUES
-            yield name, Word(value, line) if is_whole else next(rest, nothing)
-        elif word.startswith("-") and (name := SLURM_OPTIONS.get(word[1:2], "")):
-            value = word[2:].removeprefix("=")
-            yield name, Word(value, line) if value else next(rest, nothing)
+            written, equals, value = word[2:].partition("=")
+            name = _long_name(written)
+            if name is None:
+                notice(f"line {line}: --{written} is no option of sbatch that is known here")
+                continue
+            is_whole = equals or name in _SWITCHES
+            yield (
+                _OTHER_NAMES.get(name, name),
+                Word(value, line) if is_whole else next(rest, nothing),
+            )
+        elif word.startswith("-") and len(word) > 1:
+            yield from _short_option(word[1:], line, rest, notice)
+        else:
+            notice(f"line {line}: {word[:40]!r} belongs to no option")
+
+
+def _long_name(written: str) -> str | None:
+    """Return the option of sbatch that a beginning means; None for none or several.
+
+    Of several the only one that matters here counts: releases differ in the others.
+    """
+    known = _WITH_VALUE | _SWITCHES
+    if written in known:
+        return written
+    fitting = [name for name in known if written and name.startswith(written)]
+    important = [name for name in fitting if name in SLURM_OPTIONS.values()]
+    chosen = important or fitting
+    return chosen[0] if len(chosen) == 1 else None
+
+
+def _short_option(
+    letters: str, line: int, rest: Iterator[Word], notice: Notice
+) -> Iterator[tuple[str, Word]]:
+    """Yield the option of a letter; switches may stand before it in one word."""
+    while letters and letters[0] in _SLURM_SWITCHES:
+        letters = letters[1:]
+    if not letters:
+        return
+    if letters[0] not in _SLURM_LETTERS:
+        notice(f"line {line}: -{letters[0]} is no option of sbatch that is known here")
+        return
+    value = letters[1:].removeprefix("=")
+    name = SLURM_OPTIONS.get(letters[0], letters[0])
+    yield name, Word(value, line) if value else next(rest, Word("", line))
 
 
 def _check_walltime(time: Word) -> None:
@@ -140,14 +222,20 @@ def _check_walltime(time: Word) -> None:
 
 
 _OTHER_NAMES = {"tasks-per-node": "ntasks-per-node"}
-_TAKING_VALUES = frozenset({*SLURM_OPTIONS.values(), "mem", "mem-per-cpu", "ntasks-per-node"})
 
 
 def from_slurm(options: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields of a submission from sbatch's options."""
     nodes = count(options.get("nodes", "").partition("-")[0]) or 1
-    tasks = count(options.get("ntasks")) or nodes * (count(options.get("ntasks-per-node")) or 1)
-    processors = tasks * (count(options.get("cpus-per-task")) or 1)
+    gpus = _gpus(options, nodes)
+    tasks = count(options.get("ntasks")) or (
+        gpus * (count(options.get("ntasks-per-gpu")) or 0)
+        or nodes * (count(options.get("ntasks-per-node")) or 1)
+    )
+    if per_gpu := count(options.get("cpus-per-gpu")):
+        processors = max(tasks, gpus * per_gpu)
+    else:
+        processors = tasks * (count(options.get("cpus-per-task")) or 1)
     memory = kibibytes(options.get("mem-per-cpu"), unit="m")
     if memory is None and (per_node := kibibytes(options.get("mem"), unit="m")):
         memory = per_node * nodes / processors
@@ -161,9 +249,27 @@ def from_slurm(options: Mapping[str, str]) -> dict[str, Any]:
     )
 
 
-def from_pbs(words: Sequence[str]) -> dict[str, Any]:
+def _gpus(options: Mapping[str, str], nodes: int) -> int:
+    """Return the GPUs of all nodes, such as ``a100:2`` on each."""
+    kinds = options.get("gres", "").removeprefix("gres/").split(",")
+    gres = [kind for kind in kinds if kind.startswith("gpu:")]
+    ways = (
+        (options.get("gpus", ""), 1),
+        (options.get("gpus-per-node", ""), nodes),
+        (options.get("gpus-per-task", ""), count(options.get("ntasks")) or nodes),
+        (",".join(gres), nodes),
+    )
+    return max(_sum_of_kinds(written) * times for written, times in ways)
+
+
+def _sum_of_kinds(written: str) -> int:
+    """Return the number in ``2``, ``a100:2`` or ``a100:2,v100:1``."""
+    return sum(count(part.rpartition(":")[2]) or 0 for part in written.split(","))
+
+
+def from_pbs(words: Sequence[Word], notice: Notice = _unheard) -> dict[str, Any]:
     """Return the fields of a submission from qsub's options."""
-    options = dict(_pbs_options(words))
+    options = dict(_pbs_options(words, notice))
     resources = dict(_resources(options.get("l", "")))
     processors, chunked = _chunks(resources.get("select", ""))
     counts = (cores_of(resources.get("nodes")), *map(count, map(resources.get, ("procs", "ncpus"))))
@@ -179,18 +285,25 @@ def from_pbs(words: Sequence[str]) -> dict[str, Any]:
     )
 
 
-def _pbs_options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield options of one letter; all ``-l`` options come as one."""
+def _pbs_options(words: Sequence[Word], notice: Notice) -> Iterator[tuple[str, str]]:
+    """Yield options of one letter; all ``-l`` options come as one. No value is in another line."""
     limits: list[str] = []
-    rest = iter(words)
-    for word in rest:
-        if len(word) < 2 or not word.startswith("-"):
-            continue
-        value = word[2:] or next(rest, "")
-        if word[1] == "l":
-            limits.append(value)
-        else:
-            yield word[1], value
+    for line, group in groupby(words, key=lambda word: word.line):
+        rest = iter([word.text for word in group])
+        for word in rest:
+            letters = word[1:].lstrip("".join(_PBS_SWITCHES)) if word.startswith("-") else ""
+            if not letters:
+                if not word.startswith("-") or word == "-":
+                    notice(f"line {line}: {word[:40]!r} belongs to no option")
+                continue
+            if letters[0] not in _PBS_LETTERS:
+                notice(f"line {line}: -{letters[0]} is no option of qsub that is known here")
+                continue
+            value = letters[1:] or next(rest, "")
+            if letters[0] == "l":
+                limits.append(value)
+            else:
+                yield letters[0], value
     yield "l", ",".join(limits)
 
 

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from service.adapters.job_scripts import request_in
 from service.cli.connection import ClusterName, TokenFile, Url, asking, refuse_while_starting
-from terminal.console import CommandError, ExitCode, out, print_json
+from terminal.console import CommandError, ExitCode, err, out, print_json
 from terminal.options import AsJson
 from terminal.prediction_words import OBSTACLES, no_range, prediction_rows
 from terminal.times import moment, moment_within
@@ -73,8 +73,13 @@ def read_script(script: Path | None) -> dict[str, Any]:
     if script is None:
         return {}
     if str(script) == "-":
-        return request_in(typer.get_text_stream("stdin").read())
-    return {"application": script.name, **request_in(script.read_text("utf-8", "replace"))}
+        return request_in(typer.get_text_stream("stdin").read(), say)
+    return {"application": script.name, **request_in(script.read_text("utf-8", "replace"), say)}
+
+
+def say(sentence: str) -> None:
+    """Print a sentence about the script on standard error."""
+    err.print(escape(sentence), soft_wrap=True)
 
 
 def fields_of_options(

@@ -58,6 +58,16 @@ def test_lines_for_pbs():
         ("#SBATCH -n 6", 6),
         ("#SBATCH --ntasks=6\n#SBATCH --cpus-per-task=2", 12),
         ("#SBATCH -J 'no end", 1),
+        ("#SBATCH --gpus-per-node=2 --cpus-per-gpu=8", 16),
+        ("#SBATCH -N2 --gpus-per-node=a100:4 --cpus-per-gpu=8", 64),
+        ("#SBATCH -G 3 --cpus-per-gpu=4", 12),
+        ("#SBATCH --gres=gpu:a100:2 --cpus-per-gpu=4", 8),
+        ("#SBATCH --gpus=4 --ntasks-per-gpu=2 -c 3", 24),
+        ("#SBATCH --nod=2 --ntasks-per-n=4 --cpus-per-t 2", 16),
+        ("#PBS -V\n#PBS -l nodes=2:ppn=8\n#PBS -h", 16),
+        ("#PBS -hVl ncpus=4", 4),
+        ("#PBS -IX -l ncpus=4 -z", 4),
+        ("#PBS -m\n#PBS -l ncpus=4", 4),
         ("", 1),
     ],
 )
@@ -93,3 +103,56 @@ def test_components_of_a_heterogeneous_job_start_together():
 def test_a_walltime_that_sbatch_refuses_is_refused_with_its_line(script, message):
     with pytest.raises(ScriptError, match=re.escape(message)):
         request_in(script)
+
+
+SWITCH = """#!/bin/bash
+#PBS -N solver
+#PBS -V
+#PBS -l walltime=02:00:00
+#PBS -l nodes=2:ppn=8
+#PBS -h
+#PBS -q long
+./solver
+"""
+
+
+def test_a_switch_of_pbs_takes_no_value():
+    assert request_in(SWITCH) == {
+        "requested_walltime": 7200.0,
+        "requested_processors": 16,
+        "queue": "long",
+        "application": "solver",
+    }
+
+
+def test_unique_beginnings_of_options_are_understood():
+    script = '#SBATCH --job=a --part="long" --acc proj --tim=10 -Hv -J b --requeue -sp gpu'
+    found = request_in(script)
+    assert (found["application"], found["queue"], found["project"]) == ("b", "gpu", "proj")
+    assert found["requested_walltime"] == 600
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("#SBATCH --gpus-p=4", "line 1: --gpus-p is no option of sbatch that is known here"),
+        (
+            "#!/bin/sh\n#SBATCH --queue=x",
+            "line 2: --queue is no option of sbatch that is known here",
+        ),
+        ("#SBATCH -Z 4", "line 1: -Z is no option of sbatch that is known here"),
+        ("#SBATCH -J 'open", "line 1: a quote is not closed; the line is left out"),
+        ("#PBS -Y x", "line 1: -Y is no option of qsub that is known here"),
+        ("#PBS -V long", "line 1: 'long' belongs to no option"),
+    ],
+)
+def test_what_is_not_understood_is_said(script, sentence):
+    said = []
+    request_in(script, said.append)
+    assert said[0] == sentence
+
+
+def test_whole_nodes_have_more_cores_than_are_asked_for():
+    said = []
+    assert request_in("#SBATCH --exclusive -N4", said.append)["requested_processors"] == 4
+    assert "whole nodes" in said[0]
