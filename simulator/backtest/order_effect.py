@@ -50,7 +50,8 @@ class OrderEffect(NamedTuple):
         """Return the largest site factor beside the other weights."""
         weights = f"other weights of {self.other_weights:,}" if self.other_weights else "no others"
         aging = (
-            "; without slurmdbd Slurm ignores PriorityWeightAge, so waiting adds nothing"
+            "; without slurmdbd Slurm ignores PriorityWeightAge, so nothing bounds how long a job "
+            "is passed over"
             if self.rules.without_accounts
             else ""
         )

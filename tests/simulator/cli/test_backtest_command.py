@@ -346,6 +346,7 @@ def test_site_factors_that_the_filter_would_set_are_played_and_named(
     assert (found["order"]["obstacle"], found["order"]["played_with"]) == ("", [])
     assert found["exact"]["change"]["wait_share"]["mean"] != 0
     text = " ".join(ordered(lines, *options).split())
+    assert ("nothing bounds how long a job is passed over" in text) is (NO_ACCOUNTS in lines)
     assert (
         f"Played by slurm, profile order; the order is a SiteFactor of at most {largest:,}" in text
     )
