@@ -14,7 +14,7 @@ from typer.main import get_command
 
 from service.cli import app
 from service.http import report_calls
-from service.http.calls import Calls
+from service.http.openapi import Calls
 from service.http.server import GRACE_SECONDS
 from service.settings import Settings
 
@@ -106,7 +106,7 @@ def test_services_lead_to_the_port_that_is_listened_on():
 
 def test_probes_ask_calls_that_need_no_token():
     calls = Calls(APIRouter())
-    report_calls.add_health(calls, reporting=None, health=None)
+    report_calls.add_health(calls, showing=None, health=None)
     open_paths = {call.route.path for call in calls.declared if call.scopes is None}
     ready, live = "/health/ready", "/health/live"
     expected = {"startupProbe": ready, "readinessProbe": ready, "livenessProbe": live}

@@ -163,7 +163,7 @@ class InstalledService:
 
     def recorded_log(self, *options: Any) -> "RecordedLog":
         """Read an accounting file as a trace, with the names that its numbers stand for."""
-        from service.cli.formats import recorded_log
+        from service.cli.importing import recorded_log
 
         return recorded_log(*options)
 

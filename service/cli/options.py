@@ -266,7 +266,7 @@ def ready(
 def surplus_of(store: "Store", settings: "Settings") -> list[str]:
     """Return warnings about more clusters than are served; none for a store without a schema."""
     from service.store import SchemaOutdatedError, StoreUnavailableError
-    from service.worker.cluster_limit import surplus_sentence
+    from service.worker.writer import surplus_sentence
 
     try:
         number = len(store.past_runs.clusters())
@@ -284,7 +284,7 @@ def storable(
     Raises:
         TooManyClustersError: by the function, for a run of one cluster too many.
     """
-    from service.worker.cluster_limit import ClusterLimit
+    from service.worker.writer import ClusterLimit
 
     clusters = frozenset(store.past_runs.clusters())
     limit = ClusterLimit(lambda: clusters, settings.max_clusters)

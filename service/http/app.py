@@ -11,20 +11,18 @@ from starlette.types import Receive, Scope, Send
 
 from service.auth import MungeCallers
 from service.http import job_calls, openapi, pages, queue_calls, report_calls
-from service.http.calls import ANY_TOKEN, HIDDEN, Calls
 from service.http.connections import REFUSED
 from service.http.gate import Gate, HostNames
 from service.http.json_calls import answer_errors, to_json
+from service.http.openapi import ANY_TOKEN, HIDDEN, Calls
+from service.http.pages import Visitors
 from service.http.trusted_proxy import TrustedProxy
-from service.http.visitors import Visitors
-from service.operations.completing import Adapting, Completing
+from service.operations.completing import Adapting, Completing, TakingQueues
 from service.operations.history_showing import TuningRounds
 from service.operations.method_scores import ShowingMethods
-from service.operations.predicting import Predicting
+from service.operations.predicting import Predicting, Ranking
 from service.operations.queue_posting import PostingQueues
 from service.operations.queue_showing import ShowingQueues
-from service.operations.queue_taking import TakingQueues
-from service.operations.ranking import Ranking
 from service.operations.request_reports import ReportingRequests
 from service.operations.what_if import WhatIf
 from service.settings import Settings

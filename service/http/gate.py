@@ -23,8 +23,8 @@ from service.errors import (
     MissingTokenError,
     ServiceError,
 )
-from service.http.calls import Call
 from service.http.json_calls import CALLER, failure, send_error
+from service.http.openapi import Call
 from service.metrics import Metrics, RouteMetrics
 from terminal.scopes import Scope
 

@@ -28,9 +28,8 @@ from service.errors import (
     TooManyClustersError,
     UnsupportedMediaTypeError,
 )
-from service.http.calls import Calls
 from service.http.json_calls import CurrentCaller, check_is_json, content_type
-from service.http.openapi import STORE_ERRORS, refusals
+from service.http.openapi import STORE_ERRORS, Calls, refusals
 from service.operations.completing import Adapting, Completing
 from service.operations.predicting import Predicting
 from service.store import RefusedRecordError, StoreFullError, StoreUnavailableError

@@ -26,12 +26,11 @@ from service.errors import (
     UnknownJobError,
     UnknownSnapshotError,
 )
-from service.http.calls import Calls
 from service.http.json_calls import CurrentCaller
-from service.http.openapi import STORE_ERRORS
+from service.http.openapi import STORE_ERRORS, Calls
+from service.operations.completing import TakingQueues
 from service.operations.queue_posting import PostingQueues
 from service.operations.queue_showing import ShowingQueues
-from service.operations.queue_taking import TakingQueues
 from service.operations.what_if import WhatIf
 from terminal.scopes import Scope
 

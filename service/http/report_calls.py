@@ -27,12 +27,11 @@ from service.contract.reports import (
     UsersReportAnswer,
 )
 from service.errors import InvalidFieldError, UnknownJobError, UnknownTuningError, UnknownUserError
-from service.http.calls import ANY_TOKEN, Calls
 from service.http.json_calls import CurrentCaller, to_json
-from service.http.openapi import STORE_ERRORS, refusals
+from service.http.openapi import ANY_TOKEN, STORE_ERRORS, Calls, refusals
 from service.operations.history_showing import TuningRounds, read_ended_job
 from service.operations.method_scores import ShowingMethods
-from service.operations.ranking import Ranking
+from service.operations.predicting import Ranking
 from service.operations.request_reports import ReportingRequests
 from service.store import Store
 from terminal.scopes import Scope

@@ -1,6 +1,8 @@
-"""Shows what the history holds of jobs that have ended, and of rounds of tuning."""
+"""Shows what the history holds: clusters, jobs that have ended, and rounds of tuning."""
 
 import asyncio
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Literal, cast
 
 import msgspec
@@ -20,7 +22,7 @@ from service.contract.answers import (
 )
 from service.contract.queue_answers import EarlierRunAnswer, EndedJobAnswer, EndedRunAnswer
 from service.errors import UnknownJobError, UnknownTuningError
-from service.store import EndedRun, Store, Tuning
+from service.store import EndedRun, Store, StoreError, Tuning
 from service.worker.worker import Worker
 from terminal.words import in_words
 
@@ -217,3 +219,38 @@ def gain_text(verdict: VerdictAnswer | None) -> str:
         return "-"
     noise = "" if verdict.error is None else f" ± {2 * verdict.error:.1%}"
     return f"{verdict.gain:+.1%}{noise} on {verdict.jobs:,} runs"
+
+
+class KnownClusters:
+    """Finds the names of clusters with runs, predictions or a queue.
+
+    Args:
+        worker: whose history and queues are meant.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    @property
+    def queued(self) -> list[str]:
+        """Return the clusters that have a queue."""
+        return [queue.snapshot.cluster for queue in self._worker.queues.all]
+
+    async def names(self) -> list[str]:
+        """Return all names, sorted; those of predictions without runs only if the store answers."""
+        known = {*self._worker.live.names, *self.queued}
+        with suppress(StoreError):
+            known |= {*await asyncio.to_thread(self._stored)}
+        return sorted(known)
+
+    def _stored(self) -> list[str]:
+        runs = self._worker.store.past_runs
+        return [*runs.clusters(), *runs.predicted_clusters()]
+
+
+def usual_cluster(names: Sequence[str], queued: Collection[str]) -> str | None:
+    """Return the only cluster, else the only one with a queue; None without any or with several."""
+    for found in (names, queued):
+        if len(found) == 1:
+            return next(iter(found))
+    return None

@@ -36,8 +36,7 @@ from service.live_queue.forecast_record import (
     forecast_state,
 )
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_places
-from service.operations.history_showing import read_ended_job
-from service.operations.known_clusters import KnownClusters, usual_cluster
+from service.operations.history_showing import KnownClusters, read_ended_job, usual_cluster
 from service.operations.predicting import running_on
 from service.store import WaitScore
 from service.worker.wait_scores import ARRIVAL, SINCE, usual_wait

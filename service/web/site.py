@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.errors import PagesBusyError, PageTooLongError, UnknownClusterError
-from service.operations.known_clusters import usual_cluster
+from service.operations.history_showing import usual_cluster
+from service.operations.predicting import Ranking
 from service.operations.queue_showing import ShowingQueues
-from service.operations.ranking import Ranking
 from service.operations.what_if import WhatIf
 from service.settings import Settings
 from service.store import open_store

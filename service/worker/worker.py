@@ -23,7 +23,6 @@ from service.store import (
     StoreUnavailableError,
     open_store,
 )
-from service.worker.cluster_limit import ClusterLimit, surplus_sentence
 from service.worker.live_state import LiveState
 from service.worker.log_follower import LogFollower
 from service.worker.prediction_recorder import PredictionRecorder
@@ -36,7 +35,7 @@ from service.worker.processes import (
 from service.worker.queue_keeper import QueueKeeper
 from service.worker.tuning_keeper import TuningKeeper
 from service.worker.tuning_rounds import from_store
-from service.worker.writer import Writer
+from service.worker.writer import ClusterLimit, Writer, surplus_sentence
 from terminal.words import DAY
 
 log = structlog.get_logger()

@@ -1,7 +1,10 @@
 """How reports say durations."""
 
+import doctest
+
 import pytest
 
+from terminal import words
 from terminal.words import change, changes, counted, duration, one_in, told_apart
 
 
@@ -80,3 +83,8 @@ def test_a_range_of_changes_has_one_percent_sign_and_the_signs_of_both_ends(low,
 )  # fmt: skip
 def test_a_share_is_one_of_how_many_only_where_that_says_the_same(part, said):
     assert one_in(part) == said
+
+
+def test_the_examples_of_words_hold():
+    result = doctest.testmod(words)
+    assert (result.failed, result.attempted) == (0, 2)

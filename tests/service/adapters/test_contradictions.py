@@ -6,9 +6,9 @@ import time
 import pytest
 
 from predictors.jobs import Status
-from service.adapters import contradictions
-from service.adapters.contradictions import Doubt, checked_elapsed
+from service.adapters import runs as contradictions
 from service.adapters.pbs import completion_of
+from service.adapters.runs import Doubt, checked_elapsed
 from service.adapters.sacct_text import read_sacct
 
 RECORD = (

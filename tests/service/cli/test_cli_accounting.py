@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from runs import a_run, predicted, runs_by_job
 
-from service.cli.formats import recorded_log
+from service.cli.importing import recorded_log
 from service.store import open_store
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics

@@ -5,7 +5,7 @@ import time
 import pytest
 from running_service import Service, eventually
 
-from service.operations.known_clusters import usual_cluster
+from service.operations.history_showing import usual_cluster
 
 
 @pytest.mark.parametrize(

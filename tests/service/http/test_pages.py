@@ -18,7 +18,7 @@ from starlette.requests import Request
 from predictors.jobs import Submission
 from predictors.tuning.adoption import RoundChange, Verdict
 from predictors.tuning.plan import TuningPlan
-from service.http.visitors import COOKIE, session_in
+from service.http.pages import COOKIE, session_in
 from service.live_queue.forecast_record import ForecastPoint, JobForecast, LiveQueue, packed
 from service.live_queue.snapshot import JobState, LiveJob, Pool, QueueSnapshot, SchedulerRules
 from service.store import RoundOutcome

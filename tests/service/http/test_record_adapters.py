@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from service.adapters.contradictions import Doubt
+from service.adapters.runs import Doubt
 from service.operations import completing
 from service.operations.completing import Adapting
 from service.store import StoreUnavailableError, open_store

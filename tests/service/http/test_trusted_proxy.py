@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 
 from service.auth import EVERYBODY, Caller
 from service.errors import MalformedRequestError
+from service.http.pages import COOKIE, Visitors
 from service.http.trusted_proxy import LONGEST_NAME, TrustedProxy
-from service.http.visitors import COOKIE, Visitors
 from service.settings import Settings
 from terminal.scopes import Scope
 

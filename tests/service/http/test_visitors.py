@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from service.auth import Caller, Scope
 from service.errors import BodyTooLargeError
-from service.http.visitors import COOKIE, Visitors, own_path, read_form
+from service.http.pages import COOKIE, Visitors, own_path, read_form
 from service.web.frame import AnswerCache
 
 CALLER = Caller(frozenset({Scope.READ}))

@@ -12,8 +12,8 @@ from service.errors import TooManyClustersError
 from service.metrics import Metrics
 from service.settings import Settings
 from service.store import open_store
-from service.worker.cluster_limit import PATIENCE_SECONDS, ClusterLimit
 from service.worker.live_state import LiveState
+from service.worker.writer import PLACE_SECONDS, ClusterLimit
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -110,6 +110,6 @@ def test_the_place_of_a_cluster_that_could_not_be_stored_is_free_again_after_a_w
     bound.release()
     with pytest.raises(TooManyClustersError):
         bound.admit("c")
-    now = PATIENCE_SECONDS + 1
+    now = PLACE_SECONDS + 1
     bound.release()
     bound.admit("c")
