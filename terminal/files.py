@@ -1,5 +1,6 @@
 """Reads files compressed or not, according to their content; writes according to their suffix."""
 
+import bz2
 import gzip
 import io
 import lzma
@@ -25,6 +26,7 @@ FREE_EXPANSION, MOST_EXPANSION = 16 << 20, 100
 Logs expand to ten or twenty times their size, a bomb to a thousand times and more."""
 
 _GZIP = b"\x1f\x8b"
+_BZIP2 = b"BZh"
 _XZ = b"\xfd7zXZ\x00"
 _BUFFER = 1 << 16
 
@@ -79,6 +81,8 @@ class _Expanded(io.RawIOBase):
             self._file = gzip.GzipFile(fileobj=file)
         elif packed.beginning.startswith(_XZ):
             self._file = lzma.LZMAFile(file)  # noqa: SIM115 - closed with the file below
+        elif packed.beginning.startswith(_BZIP2):
+            self._file = bz2.BZ2File(file)
 
     def readable(self) -> bool:
         return True
@@ -92,6 +96,10 @@ class _Expanded(io.RawIOBase):
         try:
             size: int = self._file.readinto(buffer)
         except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+            raise DamagedFileError(f"{self._name} is cut short or damaged: {error}") from error
+        except OSError as error:
+            if not isinstance(self._file, bz2.BZ2File) or error.errno is not None:
+                raise
             raise DamagedFileError(f"{self._name} is cut short or damaged: {error}") from error
         self._count += size
         if self._count > max(FREE_EXPANSION, MOST_EXPANSION * self._packed.count):
@@ -118,7 +126,7 @@ def read_bytes(source: str | Path | BinaryIO) -> bytes:
     """Return the uncompressed content of a file, standard input (``-``) or an open binary file.
 
     Raises:
-        DamagedFileError: the content begins as gzip or xz and does not go on as such.
+        DamagedFileError: the content begins as gzip, xz or bzip2 and does not go on as such.
         OSError: the file cannot be read.
     """
     with expanded(source) as file:
@@ -133,7 +141,7 @@ def read_lines(source: str | Path | BinaryIO, *, longest: int = LONGEST_LINE) ->
 
     Raises:
         LongLineError: a line is longer; the message says which.
-        DamagedFileError: the content begins as gzip or xz and does not go on as such.
+        DamagedFileError: the content begins as gzip, xz or bzip2 and does not go on as such.
         OSError: the file cannot be read.
     """
     with expanded(source) as file:
@@ -159,7 +167,7 @@ def read_beginning(path: str | Path, size: int) -> bytes:
     """Return the first ``size`` uncompressed bytes of a file.
 
     Raises:
-        DamagedFileError: the content begins as gzip or xz and does not go on as such.
+        DamagedFileError: the content begins as gzip, xz or bzip2 and does not go on as such.
         OSError: the file cannot be read.
     """
     with expanded(path) as file:

@@ -53,7 +53,7 @@ class HistoryFile:
 
 
 def read_swf_log(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
-    """Read the Standard Workload Format: plain, gzip or xz. Its times are Unix seconds."""
+    """Read the Standard Workload Format: plain, gzip, xz or bzip2. Its times are Unix seconds."""
     from service.store import ReportedCompletion  # noqa: PLC0415 - as in runs
 
     trace = read_swf(path, on_error="skip")
@@ -142,7 +142,6 @@ def seen_format(beginning: bytes) -> str | None:
 
 
 _PACKERS = {
-    b"BZh": "bzip2",
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\x03\x04": "zip",
     b"\x04\x22\x4d\x18": "lz4",

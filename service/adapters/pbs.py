@@ -77,6 +77,7 @@ def completion_of(
         application=text(values.get("jobname")),
         processors=_processors(values),
         nodes=count(values.get("unique_node_count") or values.get("Resource_List.nodect")),
+        gpus=_gpus(values),
         cpu_time=clock(values.get("resources_used.cput")),
         needs_proof=True,
         memory=kibibytes(values.get("Resource_List.mem"), unit=""),
@@ -167,6 +168,15 @@ def cores_of(nodes: str | None) -> int | None:
         return None
     found = [(_MACHINES.match(chunk), _CORES.search(chunk)) for chunk in nodes.split("+")]
     return count(sum(int(m[0] if m else 1) * int(c[1] if c else 1) for m, c in found))
+
+
+def _gpus(values: Mapping[str, str]) -> tuple[int, int] | None:
+    """Return the number of nodes, and of GPUs on each; None if no node count is known."""
+    nodes, gpus = (
+        count(values.get("Resource_List.nodect")),
+        count(values.get("Resource_List.ngpus")),
+    )
+    return (nodes, -(-gpus // nodes)) if nodes and gpus else None
 
 
 def _slots(exec_host: str | None) -> int | None:

@@ -68,7 +68,7 @@ class FileCounts(Struct):
 
 def import_(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Plain, gzip or xz; - is stdin.")
+        list[str], typer.Argument(metavar="FILE...", help="Plain, gzip, xz or bzip2; - is stdin.")
     ],
     *,
     format_: Format = None,
@@ -233,8 +233,8 @@ def format_of(path: str, format_: str | None) -> str:
     found = seen_format(beginning)
     if found is None and (packer := packer_of(beginning)):
         raise CommandError(
-            f"{path} is compressed with {packer}: unpack it first; plain files, gzip and xz are "
-            "read.",
+            f"{path} is compressed with {packer}: unpack it first; plain files, gzip, xz and bzip2 "
+            "are read.",
             ExitCode.USAGE,
         )
     if found is None:

@@ -66,7 +66,8 @@ class Installation(Protocol):
 def backtest(
     context: typer.Context,
     file: Annotated[
-        str, typer.Argument(metavar="LOG", help="Accounting log; plain, gzip or xz; - is stdin.")
+        str,
+        typer.Argument(metavar="LOG", help="Accounting log; plain, gzip, xz or bzip2; - is stdin."),
     ],
     *,
     format_: Format = None,

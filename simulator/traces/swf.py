@@ -84,7 +84,7 @@ def read_swf(
     *,
     on_error: Literal["raise", "skip"] = "raise",
 ) -> Trace:
-    """Read a trace, plain or compressed with gzip or xz.
+    """Read a trace, plain or compressed with gzip, xz or bzip2.
 
     Args:
         source: a path, an open binary file or ``-`` (standard input).

@@ -8,6 +8,7 @@ import pytest
 
 from predictors.jobs import LATEST_TIME
 from service.adapters.history_files import NO_UNIX_START, READERS, packer_of, seen_format
+from service.adapters.pbs import read_accounting
 from service.adapters.runs import Reason, SkippedError
 from service.adapters.sacct_text import (
     OLDEST_XDMOD_COLUMNS,
@@ -15,6 +16,7 @@ from service.adapters.sacct_text import (
     completion_of,
     read_sacct,
 )
+from terminal.files import read_beginning
 
 ODD = Path(__file__).parents[2] / "data" / "odd"
 
@@ -193,6 +195,18 @@ def test_a_quoted_cell_may_hold_separators_and_line_breaks():
     assert (line, found.completion.submission.application) == (2, "one,?two")
 
 
+def test_a_log_that_was_packed_with_bzip2_is_read():
+    file = ODD / "pbs-bzip2.log.bz2"
+    assert seen_format(read_beginning(file, 1 << 16)) == "pbs"
+    assert READERS["pbs"](str(file), None, UTC).count == 1
+
+
+def test_gpus_of_pbs_are_counted_for_each_node():
+    line = pbs_line({"Resource_List.ngpus": "8", "Resource_List.nodect": "2"})
+    ((_, found),) = read_accounting([line])
+    assert found.gpus == (2, 4)
+
+
 def test_a_last_line_that_was_cut_short_is_named():
     history = READERS["pbs"](str(ODD / "pbs-cut-last-line.log"), None, UTC)
     assert (history.count, [each.line for each in history.rejected]) == (1, [2])
@@ -217,7 +231,6 @@ def test_a_log_without_the_time_of_its_start_is_named(tmp_path, header, start, d
 @pytest.mark.parametrize(
     ("beginning", "name"),
     [
-        (b"BZh91AY", "bzip2"),
         (b"\x28\xb5\x2f\xfd\x24", "zstd"),
         (b"PK\x03\x04", "zip"),
         (b"x" * 257 + b"ustar\x00", "tar"),
