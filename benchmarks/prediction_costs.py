@@ -34,7 +34,7 @@ from predictors.jobs import Completion, Submission
 from predictors.methods.forest import Forest
 from predictors.methods.forest_trees import LearnedForest
 from predictors.registry import AUTO, METHODS, UNCERTAIN, create
-from predictors.tuning.forest_tunable import EQUAL_PARTS, MOST_RUNS, learn
+from predictors.tuning.forest_learning import EQUAL_PARTS, MOST_RUNS, learn
 
 USERS = 250
 SECONDS_BETWEEN_ENDS = 86400 / 250

@@ -36,7 +36,6 @@ from predictors.tuning.cluster_round import ClusterParameters, tune_cluster
 from predictors.tuning.genetic import GENES, decode
 from predictors.tuning.knn_tunable import tune
 from predictors.tuning.plan import GENERATIONS, TuningPlan
-from predictors.tuning.tunables import FIRST
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions as runs_of
 from simulator.traces.swf import read_swf
@@ -169,9 +168,7 @@ def measure(name: str, completions: list[Completion]) -> bool:
 
 def measure_whole(completions: Sequence[Completion]) -> bool:
     """Print the time of a round of all subjects; says whether it is short enough."""
-    before = ClusterParameters(
-        knn=Adopted(now=KnnParameters()), price=Adopted(now=1.0), auto=Adopted(now=FIRST)
-    )
+    before = ClusterParameters(knn=Adopted(now=KnnParameters()))
     tune_cluster(completions[:4_000], before, TuningPlan(generations=1))
     seconds, done = timed(partial(tune_cluster, completions, before, TuningPlan()))
     actions = ", ".join(f"{change.subject} {change.action}" for change in done.changes)

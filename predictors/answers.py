@@ -16,7 +16,7 @@ from predictors.base import (
     limited,
     request_of,
 )
-from predictors.compiled import compiled
+from predictors.compiled import compiled, of_same_types
 from predictors.distribution import (
     NO_ROW,
     Evidence,
@@ -33,9 +33,18 @@ from predictors.memory.calibration import (
     Counts,
     GroupWeights,
     corrected,
+    familiarity_at,
     group_weights,
     runs_counted,
     share_within,
+)
+from predictors.memory.choice import (
+    KNOWN,
+    STRANGERS,
+    CostSums,
+    Gains,
+    gains_of_strangers,
+    gains_of_user,
 )
 from predictors.memory.columns import (
     NONCONFORMITY,
@@ -44,6 +53,7 @@ from predictors.memory.columns import (
     RUNTIME,
     UNKNOWN,
     USER,
+    Columns,
     Floats,
     RowWindow,
     within,
@@ -51,6 +61,9 @@ from predictors.memory.columns import (
 from predictors.memory.histograms import ENOUGH, Histograms
 from predictors.memory.job_table import JobTable
 from predictors.parameters import number
+
+WARY, WARIER = 0.1, 0.3
+"""Shares of all weight that candidates of ``auto`` give to the request."""
 
 EXPLAINED = 10
 """Most runs that an explanation names."""
@@ -67,14 +80,36 @@ more jobs of new users than of known ones, on each of the ten public logs.
 
 NOT_RUNNING = -1.0
 NO_RATE = -1.0
+"""The least expected cost decides; of a user without runs, CAUTIOUS_RATE."""
+
+PRICED = -2.0
+"""The least expected cost decides, also of a user without runs."""
+
 _LEVEL, _WIDTH = 0, 1
 
 Limits = tuple[float, float]
 """Requested walltime, and seconds since the job's start or NOT_RUNNING."""
 
-Wanted = tuple[float, float, float, float]
-"""Price of an underestimate in mean runtimes, coverage, share of underestimated jobs or NO_RATE for
-the least expected cost, and seconds since the job's start or NOT_RUNNING."""
+Wanted = tuple[float, float, float, float, float]
+"""Price of an underestimate in mean runtimes, coverage, share of underestimated jobs (or NO_RATE or
+PRICED), seconds since the job's start or NOT_RUNNING, and share of all weight that the request has
+in the estimate of least expected cost."""
+
+
+class Decision(NamedTuple):
+    """Rule by which a prediction is taken from a distribution.
+
+    Attributes:
+        rate: NO_RATE or PRICED.
+        request_share: share of all weight that the request has.
+    """
+
+    rate: float = NO_RATE
+    request_share: float = 0.0
+
+
+USUAL_DECISION = Decision()
+"""The decision of a method by itself."""
 
 
 class Bounds(NamedTuple):
@@ -106,7 +141,7 @@ class DistributionMethod:
     _calibration: Calibration
 
     def __init__(self, price: float, recent: JobTable) -> None:
-        self._price = number("price", price, 0, 1000)
+        self._price = float(number("price", price, 0, 1000))
         self._recent = recent
 
     @property
@@ -138,17 +173,23 @@ class DistributionMethod:
 
     def predict(self, submission: Submission) -> Prediction:
         """Predict the estimate of least expected cost; a user without runs gets that of ``ask``."""
+        return self.decide(submission, USUAL_DECISION)
+
+    def decide(self, submission: Submission, decision: Decision) -> Prediction:
+        """Predict like ``predict``, by another decision over the same distribution."""
         own = 0
         if self.has_distribution(submission):
             window = self._recent.window(submission)
-            found = self._bounds(submission, window, USUAL, NOTHING)
+            found = self._bounds(submission, window, USUAL, NOTHING, decision)
             own = found.own
         if not own:
-            return replace(self.ask(submission, USUAL), interval=None, median=None)
+            return replace(self.ask(submission, USUAL, decision), interval=None, median=None)
         basis = Basis(jobs=own, reason="history")
         return capped(found.predicted, submission, method=self.name, basis=basis)
 
-    def ask(self, submission: Submission, question: Question) -> Prediction:
+    def ask(
+        self, submission: Submission, question: Question, decision: Decision = USUAL_DECISION
+    ) -> Prediction:
         """Predict with median and interval; without evidence the request, from 0 to the request.
 
         A user without runs is predicted from those of others, once levels can be corrected, so
@@ -158,7 +199,7 @@ class DistributionMethod:
             return without_evidence(submission, question, method=self.name)
         window = self._recent.window(submission)
         histograms = self._calibration.histograms_at(window)
-        found = self._bounds(submission, window, question, histograms)
+        found = self._bounds(submission, window, question, histograms, decision)
         if not (found.own or (found.others and found.is_corrected)):
             return without_evidence(submission, question, method=self.name)
         basis = basis_of(found.own, found.others)
@@ -221,6 +262,19 @@ class DistributionMethod:
         other._price = number("price", price, 0, 1000)  # noqa: SLF001 - of this class
         return other
 
+    def gains(self, submission: Submission, prior: Gains) -> tuple[bool, float, float, float]:
+        """Return whether the user has earlier runs, and the differences of cost of candidates."""
+        window, calibration = self._recent.window(submission), self._calibration
+        calibration.histograms_at(window)
+        columns, user = self._recent.columns, self._recent.ids_of(submission)[0]
+        return gains_at(columns, window, (calibration.history, user), calibration.costs, prior)
+
+    def cluster_gains(self, prior: Gains) -> tuple[Gains, Gains]:
+        """Return the differences of cost on the cluster: for known users, and for strangers."""
+        cluster = self._calibration.costs.cluster
+        nobody = np.zeros(cluster.shape[1], np.int64)
+        return gains_of_user(nobody, cluster[KNOWN], prior), gains_of_strangers(cluster[STRANGERS])
+
     def has_distribution(self, submission: Submission) -> bool:
         """Return whether the method can weigh runs for a job."""
         return submission.user is not None
@@ -231,10 +285,11 @@ class DistributionMethod:
         window: RowWindow,
         question: Question,
         histograms: Histograms,
+        decision: Decision,
     ) -> Bounds:
         """Answer a question in one call of machine code."""
-        rate = float(question.underestimation_rate or NO_RATE)
-        wanted = (float(self._price), float(question.coverage), rate, elapsed_of(question))
+        rate, elapsed = float(question.underestimation_rate or decision.rate), elapsed_of(question)
+        wanted = (self._price, float(question.coverage), rate, elapsed, decision.request_share)
         return self.bounds(submission, window, wanted, (histograms, self._calibration.history))
 
     def _evidence(self, submission: Submission) -> Evidence | None:
@@ -317,15 +372,15 @@ def bounds_of(evidence: Evidence, request: float, wanted: Wanted, counts: Counts
         wanted: without a rate, users without runs get CAUTIOUS_RATE.
         counts: of the calibration.
     """
-    price, coverage, rate, elapsed = wanted
+    price, coverage, rate, elapsed, request_share = wanted
     own, others = evidence.own, evidence.others
-    if rate < 0 and own == 0:
+    if rate == NO_RATE and own == 0:
         rate = CAUTIOUS_RATE
     seconds, lower, median, upper, is_corrected = predict_interval(
         evidence.values,
         evidence.weights,
         (request, elapsed),
-        price * evidence.mean_runtime,
+        (price * evidence.mean_runtime, request_share),
         (coverage, rate),
         counts,
     )
@@ -337,7 +392,7 @@ def predict_interval(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     values: Floats,
     weights: Floats,
     job: Limits,
-    penalty: float,
+    decision: tuple[float, float],
     levels: tuple[float, float],
     counts: Counts,
 ) -> tuple[float, float, float, float, bool]:
@@ -347,8 +402,8 @@ def predict_interval(  # noqa: PLR0913, PLR0917 - machine code takes no struct
         values: support points in ascending order, in seconds.
         weights: their weights.
         job: its request and elapsed time.
-        penalty: seconds that an underestimate costs beside its error.
-        levels: coverage, and share of underestimated jobs or NO_RATE for the least expected cost.
+        decision: seconds that an underestimate costs beside its error, and share of the request.
+        levels: coverage, and share of underestimated jobs or below 0 for the least expected cost.
         counts: of the calibration.
     """
     request, elapsed = job
@@ -378,9 +433,99 @@ def predict_interval(  # noqa: PLR0913, PLR0917 - machine code takes no struct
         lower = max(0.0, elapsed)
     if rate < 0:
         first = int(np.searchsorted(values, elapsed, side="right"))
-        rest, count = values[first:], len(values) - first
-        seconds = bayes_estimate(rest, weights[first:], count, request, penalty)
+        seconds = estimate_with_request(values[first:], weights[first:], request, decision)
     return within(seconds, request), lower, median, upper, is_corrected
+
+
+@of_same_types
+@compiled
+def gains_at(
+    columns: Columns, window: RowWindow, job: tuple[int, int], sums: CostSums, prior: Gains
+) -> tuple[bool, float, float, float]:
+    """Return whether a user has earlier runs, and the differences of cost of candidates.
+
+    Args:
+        columns: the runs.
+        window: the rows that may count for the job.
+        job: number of last rows that are looked at for earlier runs, and id of the user.
+        sums: of the runs that had ended when the job was submitted.
+        prior: the differences on a cluster without runs.
+    """
+    history, user = job
+    if familiarity_at(columns, window, history) == 0:
+        first, second, third = gains_of_strangers(sums.cluster[STRANGERS])
+        return False, first, second, third
+    first, second, third = gains_of_user(sums.users[user], sums.cluster[KNOWN], prior)
+    return True, first, second, third
+
+
+@compiled
+def estimate_with_request(
+    values: Floats, weights: Floats, request: float, decision: tuple[float, float]
+) -> float:
+    """Return the estimate of least expected cost, with a share of all weight on the request.
+
+    Args:
+        values: support points in ascending order, in seconds.
+        weights: their weights.
+        request: seconds.
+        decision: seconds that an underestimate costs beside its error, and share of the request.
+    """
+    penalty, share = decision
+    count = len(values)
+    if share <= 0.0:
+        return bayes_estimate(values, weights, count, request, penalty)
+    points, all_weights = np.empty(count + 1), np.empty(count + 1)
+    total = 0.0
+    for index in range(count):
+        points[index], all_weights[index] = values[index], weights[index]
+        total += weights[index]
+    points[count], all_weights[count] = request, total * share / (1.0 - share)
+    return bayes_estimate(points, all_weights, count + 1, request, penalty)
+
+
+@compiled
+def candidate_costs(
+    evidence: Evidence, request: float, runtime: float, price: float
+) -> tuple[float, float, float, float]:
+    """Return the costs of the candidates of one distribution for an ended run.
+
+    The candidates for a user with earlier runs are the estimates with shares 0, 0.1 and 0.3 of the
+    request, and the request; for others the cautious quantile, the estimate, the request, and the
+    request again. The level of the cautious quantile is not corrected here.
+
+    Args:
+        evidence: the distribution that was predicted for the run.
+        request: seconds.
+        runtime: seconds.
+        price: of an underestimate, in mean runtimes.
+    """
+    values, weights, penalty = evidence.values, evidence.weights, price * evidence.mean_runtime
+    runtime = min(runtime, request)
+    priced = within(bayes_estimate(values, weights, len(values), request, penalty), request)
+    by_request = cost_of(request, runtime, penalty)
+    if evidence.own == 0:
+        cautious = quantile_at(values, cumulative(weights), request, 1.0 - CAUTIOUS_RATE)
+        return (
+            cost_of(within(cautious, request), runtime, penalty),
+            cost_of(priced, runtime, penalty),
+            by_request,
+            by_request,
+        )
+    wary = estimate_with_request(values, weights, request, (penalty, WARY))
+    warier = estimate_with_request(values, weights, request, (penalty, WARIER))
+    return (
+        cost_of(priced, runtime, penalty),
+        cost_of(within(wary, request), runtime, penalty),
+        cost_of(within(warier, request), runtime, penalty),
+        by_request,
+    )
+
+
+@compiled
+def cost_of(estimate: float, runtime: float, penalty: float) -> float:
+    """Return the error of an estimate, plus the penalty if it is too short, in seconds."""
+    return abs(estimate - runtime) + (penalty if estimate < runtime else 0.0)
 
 
 @compiled

@@ -29,12 +29,12 @@ PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
 """The methods in the order in which tables show them, requests first."""
 
 AUTO = Auto.name
-"""Answers with another method, in a service with the one that a round has adopted."""
+"""Chooses for each job among estimates of attention, forest and the request."""
 
 METHODS = (*PREDICTORS, AUTO)
 """All names of methods."""
 
-UNCERTAIN = frozenset({LeastCost.name, Attention.name, Forest.name})
+UNCERTAIN = frozenset({LeastCost.name, Attention.name, Forest.name, Auto.name})
 """The methods with a distribution: each is an ``UncertainPredictor``."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
-from learned import Sites
+from choice import predictions_of_auto
 from played_logs import LogPart, Traces, log_parts, play_logs, run_script
 
 from predictors.jobs import Completion
@@ -38,7 +38,7 @@ BETAS = (0.0, 0.02, 0.1, 0.3)
 """Of knn: how much of the request is added to the mean of the neighbours."""
 
 EVERY = 2_000
-"""Ended runs between two rounds of auto, as in a service."""
+"""Ended runs between two forests of auto, as in a service."""
 
 DEFAULT = 1.0
 """The price that is shown by itself."""
@@ -138,8 +138,8 @@ def compare(runs: Sequence[Completion], *, auto: bool = False) -> PriceCompariso
     predicted = {"requested": played.requested}
     predicted |= {name: answers.predicted for name, answers in played.answers.items()}
     if auto:
-        by_price = Sites(runs, EVERY, PRICES).play().predicted[AUTO].T
-        predicted |= {_setting(price): each for price, each in zip(PRICES, by_price, strict=True)}
+        by_price, _ = predictions_of_auto(runs, PRICES, EVERY)
+        predicted |= {_setting(price): each for price, each in zip(PRICES, by_price.T, strict=True)}
     points = {name: point_of(name, seconds, actual) for name, seconds in predicted.items()}
     return PriceComparison(
         jobs=len(runs),

@@ -271,8 +271,14 @@ class Settings(BaseSettings):
     tuning_plan: dict[str, Any] = Field(
         default_factory=dict,
         description="Plan of a round of tuning: history, training, test, penalty, "
-        "generations, population, seed, subjects, learned, underestimation_rate, errors; "
-        "for example {'penalty': 2}.",
+        "generations, population, seed, subjects, errors; for example {'penalty': 2}.",
+    )
+    underestimation_rate: float | None = Field(
+        None,
+        ge=0.01,
+        le=0.5,
+        description="Share of jobs for which predictions may be too short, where a request names "
+        "none; unset: the estimate of least cost.",
     )
     forecast_jobs: int = Field(
         5_000, ge=1, description="Most running and waiting jobs of one forecast."

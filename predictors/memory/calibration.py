@@ -24,7 +24,8 @@ from math import inf
 
 from predictors.compiled import compiled
 from predictors.jobs import Submission
-from predictors.memory import recalibration
+from predictors.memory import choice, recalibration
+from predictors.memory.choice import CostSums
 from predictors.memory.columns import (
     END,
     FAMILIARITY,
@@ -42,6 +43,7 @@ from predictors.memory.histograms import (
     Histograms,
     Mixture,
     Ranges,
+    RowSpan,
     cdf,
     histogram_of,
     no_histograms,
@@ -93,22 +95,32 @@ class Calibration:
         recent: the runs, ``capacity_for`` of them; no other Calibration may write to this table.
         score: computes PIT values and scores.
         recalibrated: number of last runs used for recalibration.
+        has_costs: whether ``score`` also writes the costs of candidates.
 
     Attributes:
         history: number of rows before a run that its familiarity group is taken from.
     """
 
-    def __init__(self, recent: JobTable, score: ScoreRows, *, recalibrated: int = 0) -> None:
+    def __init__(
+        self, recent: JobTable, score: ScoreRows, *, recalibrated: int = 0, has_costs: bool = False
+    ) -> None:
         self._recent = recent
         self._changes = recent.watch()
         self._score = score
         self._recalibrated = recalibrated
+        self._has_costs = has_costs
         self.history = recent.capacity - capacity_for(0, recalibrated=recalibrated)
         self._scored, self._placed = RowRange(), RowRange()
         self._counted = _NOT_COUNTED
         self._histograms = NOTHING
+        self._costs = choice.no_sums()
         self._is_asked = False
         self._newest = inf
+
+    @property
+    def costs(self) -> CostSums:
+        """The costs of candidates over the runs that are counted."""
+        return self._costs
 
     def at(self, submission: Submission) -> Counts:
         """Return the counts of the runs that had ended when a job was submitted."""
@@ -147,10 +159,19 @@ class Calibration:
         self._score_rows(max(first, placed - LONGEST_WINDOW), stop)
         for begin, end in self._placed.missing(placed + moved, stop + moved):
             recalibration.note_places(numbers, (table.first, begin - moved, end - moved))
-        rows = (first, placed, stop, moved)
-        self._counted = recount(self._histograms, numbers, self._counted, rows)
+        before, rows = self._counted, (first, placed, stop, moved)
+        self._counted = recount(self._histograms, numbers, before, rows)
+        if self._has_costs:
+            self._sum_costs(before[1], self._counted[1])
         is_whole = stop == table.first + len(table)
         self._newest = float(numbers[END, stop - 1]) if is_whole else inf
+
+    def _sum_costs(self, before: RowSpan, after: RowSpan) -> None:
+        """Slide the sums of costs from some rows to others; rows are counted with those moved."""
+        table, moved = self._recent, self._recent.moved
+        self._costs = choice.with_room(self._costs, table.users)
+        spans = [(first - moved, stop - moved) for first, stop in (before, after)]
+        choice.slide_costs(*self._costs, table.columns, *spans)
 
     def _forget_changes(self) -> None:
         """Forget the rows from the first one on at which a run was inserted."""
@@ -168,6 +189,8 @@ class Calibration:
             rows = (begin - moved, end - moved)
             self._score(*rows)
             note_familiarity(table.columns, (table.first, *rows), self.history)
+            if self._has_costs:
+                choice.note_weights(table.columns, (table.first, *rows), self.history)
 
 
 class RowRange:

@@ -73,15 +73,17 @@ Features = tuple[float, float, float]
 
 PROCESSORS, REQUEST, MEMORY, RUNTIME, END, SUBMIT, TOTAL = range(7)
 PIT, NONCONFORMITY, FAMILIARITY, PIT_PLACE, NONCONFORMITY_PLACE = range(7, 12)
+WEIGHT, COST, FIRST, SECOND, THIRD = range(12, 17)
 """Rows of the matrix of numbers; NaN is unknown.
 
 TOTAL is the running total of runtimes in whole seconds; only differences are meaningful, and they
-are exact. The second row of names is derived from the first: see ``calibration``, and
-``recalibration`` for the places of a run's PIT value and nonconformity score among earlier ones.
+are exact. The other rows of names are derived from the first: see ``calibration``,
+``recalibration`` for the places of a run's PIT value and nonconformity score among earlier ones,
+and ``choice`` for the costs of candidates.
 """
 
-NUMBERS = 12
-"""Number of rows of the matrix of numbers."""
+NUMBERS, NUMBERS_WITH_COSTS = 12, 17
+"""Number of rows of the matrix of numbers, without and with the costs of candidates."""
 
 FEATURES = 3
 """Number of rows, from the first, that are the features by which jobs are compared."""

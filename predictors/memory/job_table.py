@@ -17,6 +17,7 @@ from predictors.memory.columns import (
     NEW,
     NOWHERE,
     NUMBERS,
+    NUMBERS_WITH_COSTS,
     PREVIOUS,
     REQUEST,
     RUNTIME,
@@ -119,13 +120,15 @@ class JobTable:
     Args:
         capacity: number of runs.
         names_jobs: whether job ids are stored too.
+        has_costs: whether costs of candidates are stored too.
 
     Attributes:
         moved: number of rows by which all rows were moved back so far. A row plus ``moved`` is a
             number that stays the same until a run is inserted before it.
     """
 
-    def __init__(self, capacity: int, *, names_jobs: bool = False) -> None:
+    def __init__(self, capacity: int, *, names_jobs: bool = False, has_costs: bool = False) -> None:
+        self._rows = NUMBERS_WITH_COSTS if has_costs else NUMBERS
         self.capacity = capacity
         self.moved = 0
         self._changes: list[ref[RowChanges]] = []
@@ -144,6 +147,11 @@ class JobTable:
     def columns(self) -> Columns:
         """The arrays themselves; the first row is ``first``."""
         return self._columns
+
+    @property
+    def users(self) -> int:
+        """The number that is larger than the id of every user."""
+        return len(self._newest)
 
     def ids_of(self, submission: Submission) -> tuple[int, int, int, int]:
         """Return the ids of a job's attributes; UNKNOWN also for those that no stored run has."""
@@ -289,7 +297,7 @@ class JobTable:
     def _take_room(self, rows: int) -> None:
         """Create arrays for a number of rows."""
         # What belongs to one job lies together: a search jumps from job to job.
-        self._numbers = np.full((NUMBERS, rows), np.nan, order="F")
+        self._numbers = np.full((self._rows, rows), np.nan, order="F")
         self._attributes = np.full((ATTRIBUTES + 1, rows), UNKNOWN, np.int32, order="F")
         bounds = np.full((2 * FEATURES, rows // BLOCK + 1), np.nan)
         self._columns = (self._numbers, self._attributes, bounds)

@@ -63,8 +63,10 @@ class Attention(DistributionMethod):
         self._history = whole_number("history", history, SCALING, 1_000_000)
         self._model = (weights or shipped()).model
         capacity = capacity_for(self._history, recalibrated=RECALIBRATED)
-        super().__init__(price, JobTable(capacity, names_jobs=True))
-        self._calibration = Calibration(self._recent, self._score, recalibrated=RECALIBRATED)
+        super().__init__(price, JobTable(capacity, names_jobs=True, has_costs=True))
+        self._calibration = Calibration(
+            self._recent, self._score, recalibrated=RECALIBRATED, has_costs=True
+        )
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -122,7 +124,8 @@ class Attention(DistributionMethod):
 
     def _score_rows(self, begin: int, end: int) -> None:
         rows = (self._recent.first, begin, end)
-        attention_decision.score_rows(self._recent.columns, rows, self._history, self._model)
+        price = float(self._price)
+        attention_decision.score_rows(self._recent.columns, rows, self._history, self._model, price)
 
 
 def on_two_cores(begin: int, end: int, work: Callable[[int, int], None]) -> None:

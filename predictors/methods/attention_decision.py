@@ -6,11 +6,12 @@ with a prior for runtimes that no past run had, the tail mixture (5, 6).
 
 import numpy as np
 
-from predictors.answers import Bounds, Wanted, bounds_of, score_row
+from predictors.answers import Bounds, Wanted, bounds_of, candidate_costs, score_row
 from predictors.base import SHORTEST_ESTIMATE
 from predictors.compiled import compiled, compiled_for_threads, of_same_types
 from predictors.distribution import NO_ROW, Evidence, RowIds
 from predictors.memory.calibration import Calibrated, counts_at
+from predictors.memory.choice import MOST_MEANS, write_costs
 from predictors.memory.columns import (
     NONCONFORMITY,
     PIT,
@@ -84,8 +85,10 @@ def bounds(  # noqa: PLR0913, PLR0917 - machine code takes no struct
 
 
 @compiled_for_threads
-def score_rows(columns: Columns, rows: tuple[int, int, int], history: int, model: Model) -> None:
-    """Write PIT value and score of each of the rows, by what was predicted at its submission.
+def score_rows(
+    columns: Columns, rows: tuple[int, int, int], history: int, model: Model, price: float
+) -> None:
+    """Write PIT value, score and costs of each of the rows, by what was predicted for it.
 
     Only the ``history`` rows before a row are looked at, so that what is written never depends on
     runs that the table may have dropped.
@@ -95,6 +98,7 @@ def score_rows(columns: Columns, rows: tuple[int, int, int], history: int, model
         rows: first row of all; begin and end of the rows to write.
         history: number of last runs that are searched.
         model: the learned weights.
+        price: of an underestimate, in mean runtimes.
     """
     oldest, begin, end = rows
     numbers, attributes, _ = columns
@@ -104,10 +108,14 @@ def score_rows(columns: Columns, rows: tuple[int, int, int], history: int, model
         if attributes[USER, row] < 0:
             continue
         job, window = job_of(columns, row), window_of(columns, row, max(oldest, row - history))
-        count, _, _, _ = gather(columns, window, history, job, support)
+        count, own, others, mean = gather(columns, window, history, job, support)
         if count > 1:
-            values, weights, _ = weigh(columns, window, history, job, (support, count), model)
-            score_row(numbers, row, values, weights, min(SHORTEST_ESTIMATE, numbers[REQUEST, row]))
+            values, weights, runs = weigh(columns, window, history, job, (support, count), model)
+            request, runtime = numbers[REQUEST, row], numbers[RUNTIME, row]
+            score_row(numbers, row, values, weights, min(SHORTEST_ESTIMATE, request))
+            found = Evidence(values, weights, runs, own, others, mean)
+            costs = candidate_costs(found, request, runtime, price)
+            write_costs(numbers, row, costs, MOST_MEANS * mean)
 
 
 @of_same_types

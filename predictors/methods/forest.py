@@ -37,9 +37,8 @@ class Forest(DistributionMethod):
     Levels are corrected by runs that the trees in use were not learned on: what was predicted for
     the runs that the newest trees know is computed by trees that were learned on older runs only.
 
-    Rounds learn the trees in the background and adopt them. If the mean of the distributions of
-    forest and attention costs less than that of the forest alone, the round adopts that. Without
-    adopted trees, and for a job of an unknown user, the answer is the request.
+    Rounds learn the trees in the background. The distribution is the mean of that of the forest and
+    that of attention. Without trees, and for a job of an unknown user, the answer is the request.
 
     Args:
         price: penalty of an underestimate, in mean runtimes of the cluster (0 to 1000).
@@ -60,7 +59,7 @@ class Forest(DistributionMethod):
         self._history = whole_number("history", history, SCALING, 1_000_000)
         self._in_leaves = self._history // 2
         self._model = shipped().model
-        super().__init__(price, JobTable(self._capacity, names_jobs=True))
+        super().__init__(price, JobTable(self._capacity, names_jobs=True, has_costs=True))
         self._learn(learned)
 
     @property
@@ -155,22 +154,6 @@ class Forest(DistributionMethod):
         """Return runtimes, requests and ends of all stored runs, in order of their ends."""
         return self._recent.outcomes()
 
-    def estimates_of_last(self, count: int, prices: Floats) -> Floats:
-        """Return what was predicted for the last ``count`` runs, by run and price, in seconds.
-
-        NaN for users without runs. Without adopted trees the requests.
-        """
-        first = self._recent.first
-        stop = first + len(self._recent)
-        if self._learned is None:
-            requests = self.runtimes()[1][-count:]
-            return np.repeat(requests[:, np.newaxis], len(prices), axis=1)
-        rows = (first, stop - count, stop)
-        columns, leaves = self._recent.columns, self._index.leaves
-        return forest_decision.estimates_of_rows(
-            columns, rows, self._settings, self._model, leaves, prices
-        )
-
     @property
     def _capacity(self) -> int:
         return self._in_leaves + capacity_for(self._history)
@@ -179,10 +162,11 @@ class Forest(DistributionMethod):
     def _settings(self) -> forest_decision.Settings:
         learned, trees = self._learned, len(self._trees.roots)
         if learned is None:
-            return self._history, self._in_leaves, 0.0, trees, -inf
+            return self._history, self._in_leaves, 0.0, trees, -inf, inf
         until = float(learned.until) if learned.calibrating else -inf
-        predicting = trees - learned.calibrating
-        return self._history, self._in_leaves, float(learned.attention), predicting, until
+        predicting, share = trees - learned.calibrating, float(learned.attention)
+        known = float(learned.known if learned.calibrating else learned.until)
+        return self._history, self._in_leaves, share, predicting, until, known
 
     def _learn(self, learned: LearnedForest | None) -> None:
         """Put a forest in force: its leaves and its calibration begin anew."""
@@ -197,7 +181,7 @@ class Forest(DistributionMethod):
             self._write_leaves,
             self._in_leaves + LONGEST_WINDOW + LATE_JOBS,
         )
-        self._calibration = Calibration(self._recent, self._score)
+        self._calibration = Calibration(self._recent, self._score, has_costs=True)
 
     def _write_leaves(self, begin: int, end: int, leaf: Ids) -> None:
         forest_decision.leaves_of_features(self._trees, self._features(begin, end), begin, leaf)
@@ -220,4 +204,5 @@ class Forest(DistributionMethod):
 
     def _score_rows(self, begin: int, end: int, leaves: Leaves) -> None:
         rows = (self._recent.first, begin, end)
-        forest_decision.score_rows(self._recent.columns, rows, self._settings, self._model, leaves)
+        columns, price = self._recent.columns, float(self._price)
+        forest_decision.score_rows(columns, rows, self._settings, self._model, leaves, price)

@@ -2,23 +2,23 @@
 
 import numpy as np
 
-from predictors.answers import Bounds, Wanted, bounds_of, score_row
+from predictors.answers import Bounds, Wanted, bounds_of, candidate_costs, score_row
 from predictors.base import SHORTEST_ESTIMATE
 from predictors.compiled import compiled, compiled_for_threads, of_same_types
-from predictors.distribution import Evidence, bayes_estimate
+from predictors.distribution import Evidence
 from predictors.memory.calibration import Calibrated, counts_at
+from predictors.memory.choice import MOST_MEANS, write_costs
 from predictors.memory.columns import (
     END,
     NONCONFORMITY,
     PIT,
     REQUEST,
+    RUNTIME,
     USER,
     Columns,
-    Floats,
     Ids,
     JobQuery,
     RowWindow,
-    within,
 )
 from predictors.methods.attention_decision import Model, mix_tails
 from predictors.methods.attention_features import Singles, Support
@@ -28,10 +28,10 @@ from predictors.methods.forest_leaves import NO_LEAF, Leaves, weigh_leaves
 from predictors.methods.forest_trees import Trees, leaf_of
 from predictors.methods.kernel import ended_rows, job_of, window_of
 
-Settings = tuple[int, int, float, int, float]
+Settings = tuple[int, int, float, int, float, float]
 """Number of last runs that attention searches, number of last runs whose leaves count, share of all
-weight that attention has, number of trees that predict, and time (Unix seconds) until which runs
-are scored by the other trees."""
+weight that attention has, number of trees that predict, and times (Unix seconds) until which runs
+are scored by the other trees, and until which the other trees were learned, too."""
 
 _COUNT = len(FEATURES)
 
@@ -167,8 +167,8 @@ def distribution_of_row(  # noqa: PLR0913, PLR0917 - machine code takes no struc
     model: Model,
     leaves: Leaves,
     work: tuple[Support, Singles],
-) -> Evidence:
-    """Return the distribution that was predicted for a run at its submission.
+) -> tuple[Evidence, Evidence]:
+    """Return what was predicted for a run at its submission: this distribution, and attention's.
 
     That of a run which the trees that predict were learned on is given by the other trees.
 
@@ -181,7 +181,7 @@ def distribution_of_row(  # noqa: PLR0913, PLR0917 - machine code takes no struc
         work: support points and features, both overwritten.
     """
     oldest, row = rows
-    history, in_leaves, _, predicting, until = settings
+    history, in_leaves, _, predicting, until, _ = settings
     job, window = job_of(columns, row), window_of(columns, row, max(oldest, row - history))
     found = describe_job(columns, window, history, job, model, work)
     counted = window_of(columns, row, max(oldest, row - in_leaves))
@@ -190,14 +190,23 @@ def distribution_of_row(  # noqa: PLR0913, PLR0917 - machine code takes no struc
         is_new = columns[0][END, row] > until
         for tree in range(0 if is_new else predicting, predicting if is_new else len(heads)):
             heads[tree] = leaves.previous[tree, row]
-    return blended(columns, counted, job, settings, (found, model[2]), (leaves.previous, heads))
+    chains = (leaves.previous, heads)
+    return blended(columns, counted, job, settings, (found, model[2]), chains), found
 
 
 @compiled_for_threads
-def score_rows(
-    columns: Columns, rows: tuple[int, int, int], settings: Settings, model: Model, leaves: Leaves
+def score_rows(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+    columns: Columns,
+    rows: tuple[int, int, int],
+    settings: Settings,
+    model: Model,
+    leaves: Leaves,
+    price: float,
 ) -> None:
-    """Write PIT value and score of each of the rows, by what was predicted at its submission.
+    """Write PIT value, score and costs of each of the rows, by what was predicted for it.
+
+    The costs are those of candidates of ``auto``: the first is that of attention, the others of the
+    mean of both distributions, which is attention alone for runs that all trees were learned on.
 
     Args:
         columns: the runs.
@@ -205,6 +214,7 @@ def score_rows(
         settings: see ``Settings``.
         model: the weights of attention.
         leaves: of the runs.
+        price: of an underestimate, in mean runtimes.
     """
     oldest, begin, end = rows
     numbers, attributes, _ = columns
@@ -212,38 +222,18 @@ def score_rows(
     for row in range(begin, end):
         numbers[PIT, row] = numbers[NONCONFORMITY, row] = -1.0
         if attributes[USER, row] >= 0:
-            found = distribution_of_row(columns, (oldest, row), settings, model, leaves, work)
+            found, attention = distribution_of_row(
+                columns, (oldest, row), settings, model, leaves, work
+            )
             if len(found.values) > 0:
-                shortest = min(SHORTEST_ESTIMATE, numbers[REQUEST, row])
-                score_row(numbers, row, found.values, found.weights, shortest)
-
-
-@compiled_for_threads
-def estimates_of_rows(  # noqa: PLR0913, PLR0917 - machine code takes no struct
-    columns: Columns,
-    rows: tuple[int, int, int],
-    settings: Settings,
-    model: Model,
-    leaves: Leaves,
-    prices: Floats,
-) -> Floats:
-    """Return by run and price what was predicted at the submissions of runs, in seconds.
-
-    NaN for users without runs: their predictions need the levels of that time. Takes what
-    ``score_rows`` takes, and the prices in mean runtimes.
-    """
-    oldest, begin, end = rows
-    work = (no_support(), np.empty(_COUNT, np.float32))
-    estimates = np.empty((end - begin, len(prices)))
-    for row in range(begin, end):
-        estimates[row - begin, :] = np.nan
-        if columns[1][USER, row] < 0:
-            continue
-        request = columns[0][REQUEST, row]
-        found = distribution_of_row(columns, (oldest, row), settings, model, leaves, work)
-        for place in range(len(prices) if found.own > 0 else 0):
-            penalty = prices[place] * found.mean_runtime
-            count = len(found.values)
-            seconds = bayes_estimate(found.values, found.weights, count, request, penalty)
-            estimates[row - begin, place] = within(seconds, request)
-    return estimates
+                request, runtime = numbers[REQUEST, row], numbers[RUNTIME, row]
+                score_row(
+                    numbers, row, found.values, found.weights, min(SHORTEST_ESTIMATE, request)
+                )
+                of_attention = candidate_costs(attention, request, runtime, price)
+                costs = of_attention
+                if numbers[END, row] > settings[5]:
+                    costs = candidate_costs(found, request, runtime, price)
+                estimate = costs[0] if found.own > 0 else costs[1]
+                costs = (of_attention[0], estimate, costs[1], costs[2])
+                write_costs(numbers, row, costs, MOST_MEANS * found.mean_runtime)

@@ -7,6 +7,7 @@ a leaf has NO_FEATURE. A job goes left if its feature is at most the threshold.
 from collections.abc import Sequence
 from functools import lru_cache
 from io import BytesIO
+from math import inf
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
@@ -60,6 +61,7 @@ class LearnedForest(Struct, frozen=True, kw_only=True):
         until: end of the last of them, Unix seconds.
         calibrating: number of trees that were learned on the older of these runs only. They give
             the PIT values of runs until ``until``, most of which they were not learned on.
+        known: end of the last run that these were learned on, Unix seconds; inf without them.
         version: of the features.
     """
 
@@ -68,6 +70,7 @@ class LearnedForest(Struct, frozen=True, kw_only=True):
     runs: int
     until: float
     calibrating: int = 0
+    known: float = inf
     version: int = VERSION
 
     def __post_init__(self) -> None:

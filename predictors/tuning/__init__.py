@@ -1,1 +1,1 @@
-"""Rounds of tuning: parameters of knn, a price and a method that fit a cluster's history."""
+"""Rounds of tuning: the trees of forest, and parameters of knn that fit a cluster's history."""

@@ -1,4 +1,4 @@
-"""Decides whether a round adopts a proposal or reverts an earlier one: one rule for all tunables.
+"""Decides whether a round adopts a proposal for knn, or reverts an earlier one.
 
 A proposal is made on older runs, and is adopted if it wins on later ones by more than noise. An
 adopted value is judged again on the runs that have ended since, against the value that it replaced,
@@ -11,7 +11,6 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 from msgspec import Struct, to_builtins
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from predictors.memory.columns import Floats
@@ -126,7 +125,7 @@ class Ended(Protocol):
 
 
 Run_contra = TypeVar("Run_contra", bound=Ended, contravariant=True)
-Action = Literal["adopted", "kept", "dropped", "renewed"]
+Action = Literal["adopted", "kept", "dropped", "learned", "renewed"]
 
 
 class Adopted(Struct, Generic[Content], frozen=True, kw_only=True):
@@ -150,11 +149,11 @@ class RoundChange(Struct, frozen=True, kw_only=True):
         subject: name of the tunable.
         action: ``adopted``: the proposal is in force; ``kept``: the value in force stays;
             ``dropped``: an earlier adoption has lost, and the value it replaced is back;
-            ``renewed``: what is in force was learned anew, on newer runs.
+            ``learned``: a forest was learned on the newest runs, and is in force (``renewed`` in
+            rounds before release 0.3).
         before: the value in force before, as JSON.
         after: the proposal; of a dropped adoption the value that is back.
-        verdict: of the proposal on later runs; None without a proposal. Forests are compared with
-            attention.
+        verdict: of the proposal on later runs; None without a proposal, and for forests.
         review: of the earlier adoption, on the runs that have ended since.
     """
 
@@ -188,7 +187,6 @@ def adopt_or_revert(
     adopted: Adopted[Content],
     older: Sequence[Run_contra],
     later: Sequence[Run_contra],
-    judging: Sequence[Run_contra] | None = None,
 ) -> tuple[RoundChange, Adopted[Content]]:
     """Revert an adoption that has lost, else adopt a proposal that wins.
 
@@ -197,8 +195,6 @@ def adopt_or_revert(
         adopted: the value in force.
         older: runs to make a proposal on.
         later: the runs after these.
-        judging: all runs that nothing was learned on. If they are given, the proposal has to win on
-            all of them, and to gain anything on the later ones.
 
     Returns:
         The change, and the value in force after it.
@@ -215,10 +211,6 @@ def adopt_or_revert(
     if proposal is None:
         return _change(tunable, "kept", adopted, None, review=review), adopted
     verdict = tunable.judge(adopted.now, proposal, later)
-    if judging is not None:
-        gain = verdict.gain
-        verdict = tunable.judge(adopted.now, proposal, judging)
-        verdict = replace(verdict, wins=verdict.wins and gain > 0)
     if not verdict.wins:
         return _change(tunable, "kept", adopted, proposal, review=review, verdict=verdict), adopted
     newest = max(run.end for run in later)

@@ -10,7 +10,7 @@ POPULATION = 50
 """Of the genetic search. The paper stops after 100 generations and does not name its population in
 our copy."""
 
-SUBJECTS = ("knn", "forest", "price", "auto")
+SUBJECTS = ("knn", "forest")
 """Names of the tunables, in the order of a round."""
 
 GONE = {
@@ -18,6 +18,8 @@ GONE = {
     "search": "the search is genetic",
     "distance": "the distance of knn is Euclidean",
     "weights": "the features of knn have equal weights",
+    "learned": "auto chooses by sums of costs, not in rounds",
+    "underestimation_rate": "use the setting underestimation_rate of the service",
 }
 """Parts of a plan in earlier releases, which are refused by name, with the reason."""
 
@@ -46,14 +48,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         generations: of the genetic search, at most.
         population: of the genetic search.
         seed: of the genetic search.
-        subjects: tunables of the round: ``knn``, its parameters; ``forest``, its trees; ``price``,
-            the one that reaches ``underestimation_rate``; ``auto``, the method that it answers
-            with.
-        learned: newest jobs before the test jobs on which price and method are proposed; trees are
-            learned on older ones. With fewer than a fifth of these and the test jobs no method is
-            proposed.
-        underestimation_rate: share of jobs that the site wants underestimated; None leaves the
-            price as it is.
+        subjects: of the round: ``knn``, its parameters; ``forest``, its trees.
         errors: number of standard errors by which a proposal has to win; a later loss by half of
             them drops it.
     """
@@ -66,8 +61,6 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
     population: int = POPULATION
     seed: int = 0
     subjects: tuple[str, ...] = SUBJECTS
-    learned: int = 8_000
-    underestimation_rate: float | None = None
     errors: float = ONE_SIDED
 
     def __post_init__(self) -> None:
@@ -81,15 +74,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
         whole_number("seed", self.seed, 0, 2**32 - 1)
         for subject in self.subjects:
             choice("subjects", subject, SUBJECTS)
-        whole_number("learned", self.learned, 100, 100_000)
-        if self.underestimation_rate is not None:
-            number("underestimation_rate", self.underestimation_rate, 0.001, 0.5)
         number("errors", self.errors, 0, 100)
-
-    @property
-    def seeks_price(self) -> bool:
-        """Whether a round tunes the price."""
-        return "price" in self.subjects and self.underestimation_rate is not None
 
     @property
     def demand(self) -> Demand:
@@ -105,15 +90,6 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
     def fewest_jobs(self) -> int:
         """Fewest completions that a round needs."""
         return min(self.jobs, FEWEST_JOBS)
-
-    @property
-    def fewest_judged(self) -> int:
-        """Fewest jobs on which a method is chosen.
-
-        A thousand runs can be one burst of each of two users, which says nothing of later ones
-        (results/notebook/forest.md).
-        """
-        return (self.learned + self.test) // 5
 
     def check(self, jobs: int) -> None:
         """Check the length of a history.

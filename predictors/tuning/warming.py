@@ -1,17 +1,16 @@
 """Compilation of what rounds of tuning run, ahead of the first round."""
 
-import numpy as np
-
+from predictors.answers import DistributionMethod
 from predictors.base import Question
 from predictors.jobs import Completion, Submission
 from predictors.methods.attention import Attention
 from predictors.methods.forest import Forest
 from predictors.methods.forest_trees import one_leaf
 from predictors.methods.knn import KnnParameters
+from predictors.methods.least_cost import LeastCost
 from predictors.tuning.adoption import Adopted
 from predictors.tuning.knn_tunable import tune
 from predictors.tuning.plan import TuningPlan
-from predictors.tuning.tunables import fill_buffer
 
 RUNS = 400
 """Number of invented runs that a round is played on."""
@@ -20,23 +19,23 @@ RUNS = 400
 def warm_up() -> None:
     """Compile the methods as rounds call them, or load them from the cache."""
     runs = invented_runs()
-    fill_buffer(runs, Attention(), capacity=RUNS, prices=[1.0])
-    _compile_forest(runs)
+    for method in (Attention(), LeastCost(), Forest(learned=one_leaf(attention=0.5))):
+        _compile(method, runs)
     plan = TuningPlan(history=100, training=100, test=100, generations=1)
     tune(runs, Adopted(now=KnnParameters()), plan)
 
 
-def _compile_forest(runs: list[Completion]) -> None:
-    """Compile forest as predictions and as rounds call it, with trees of one leaf."""
-    forest = Forest(learned=one_leaf(attention=0.5))
+def _compile(method: DistributionMethod, runs: list[Completion]) -> None:
+    """Compile a method as predictions and as rounds call it."""
     for run in runs:
-        forest.observe(run)
-    forest.features()
-    forest.estimates_of_last(1, np.array([1.0]))
+        method.observe(run)
+    if isinstance(method, Forest):
+        method.features()
     for question in (Question(), Question(elapsed=1.0, explain=True)):
-        forest.ask(runs[-1].submission, question)
-    forest.predict(runs[-1].submission)
-    forest.quantiles(runs[-1].submission, (0.5,))
+        method.ask(runs[-1].submission, question)
+    method.predict(runs[-1].submission)
+    method.quantiles(runs[-1].submission, (0.5,))
+    method.gains(runs[-1].submission, (0.0, 0.0, 0.0))
 
 
 def invented_runs() -> list[Completion]:

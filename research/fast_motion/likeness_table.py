@@ -18,7 +18,6 @@ from recorded_plays import Likeness, RecordedPlay
 from slurm_play import PLAYS, comparisons, said_of_installed, twins_of
 
 from predictors.base import DEFAULT_METHOD
-from predictors.tuning.tunables import FIRST
 from simulator.scheduling.measures import bounded_slowdown
 from simulator.traces.trace import Integers
 
@@ -98,7 +97,7 @@ PREDICTIONS = {
     "soft": ("--time-min", "max-usage"),
     REQUESTED: ("--site-factor", "requested"),
     PREDICTED: ("--site-factor", DEFAULT_METHOD),
-    SERVED: ("--installed", FIRST),
+    SERVED: ("--installed", DEFAULT_METHOD),
 }
 """What is predicted in a configuration, and by which method; a service runs no round here."""
 

@@ -197,7 +197,10 @@ class AdoptionAnswer:
 
     tuning_id: Annotated[str, Field(description="Id of the round.")]
     adopted_at: Annotated[float, Field(description="When it was adopted, in Unix seconds.")]
-    verdict: Annotated[VerdictAnswer, Field(description="Gain over what was in force before.")]
+    verdict: Annotated[
+        VerdictAnswer | None,
+        Field(description="Gain over what was in force before; null for a forest."),
+    ]
 
 
 @dataclass(slots=True)
@@ -309,6 +312,7 @@ class TrialAnswer:
 
 
 Subject = Literal["knn", "forest", "price", "auto"]
+"""Subjects of rounds; the last two only in rounds before release 0.3."""
 
 
 @dataclass(slots=True)
@@ -317,10 +321,10 @@ class ChangeAnswer:
 
     subject: Annotated[
         Subject,
-        Field(description="Parameters, trees, the price for a rate, or who answers for auto."),
+        Field(description="Parameters of knn, or trees of forest; price and auto in old rounds."),
     ]
     action: Annotated[
-        Literal["adopted", "kept", "dropped", "renewed"],
+        Literal["adopted", "kept", "dropped", "learned", "renewed"],
         Field(
             description="dropped: what an earlier round had adopted has lost, and is replaced; "
             "renewed: what is in force was learned anew, on newer runs."

@@ -44,6 +44,7 @@ VerdictColour = Literal["good", "careful", "bad", ""]
 
 KINDS: dict[str, VerdictColour] = {
     "adopted": "good",
+    "learned": "good",
     "kept": "",
     "dropped": "careful",
     "renewed": "",

@@ -51,7 +51,7 @@ class ShowingMethods:
         rounds = await asyncio.to_thread(self._store.tunings.adopting, cluster)
         state = self._live.of(cluster)
         parameters = {name: each.parameters for name, each in state.predictors.items()}
-        parameters[AUTO] = {"answers": state.chosen}
+        parameters[AUTO] = state.choice
         return MethodsAnswer(
             cluster=cluster,
             default=self._settings.method,
@@ -101,7 +101,7 @@ def _adoption(by_round: AdoptingRound) -> AdoptionAnswer:
     return AdoptionAnswer(
         tuning_id=by_round.tuning_id,
         adopted_at=by_round.adopted_at,
-        verdict=verdict_of(by_round.verdict),
+        verdict=verdict_of(by_round.verdict) if by_round.verdict else None,
     )
 
 

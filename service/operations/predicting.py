@@ -14,7 +14,7 @@ from predictors.correction_by_history import SHARE
 from predictors.distribution import MARGIN_SECONDS
 from predictors.jobs import Basis, Prediction, Submission, in_agreement
 from predictors.methods.least_cost import LeastCost
-from predictors.registry import AUTO, UNCERTAIN
+from predictors.registry import UNCERTAIN
 from service.auth import EVERYBODY, Caller
 from service.contract.answers import (
     ExtensionAnswer,
@@ -54,6 +54,9 @@ class Predicting:
     def __init__(self, worker: Worker) -> None:
         self._settings = worker.settings
         self._usual = Question(coverage=worker.settings.coverage)
+        self._by_rate = replace(
+            self._usual, underestimation_rate=worker.settings.underestimation_rate
+        )
         self._follower = worker.follower
         self._recorder = worker.recorder
         self._hide = worker.pseudonyms.submission
@@ -134,7 +137,7 @@ class Predicting:
         self, state: ClusterState, submission: Submission, elapsed: float
     ) -> float | None:
         """Return a quantile of the runtimes of jobs that ran as long; None without a method."""
-        usual = state.resolved(self._settings.method)
+        usual = self._settings.method
         method = usual if usual in UNCERTAIN else LeastCost.name
         found = state.quantiles(method, submission, (SHARE,), elapsed)
         if found is None:
@@ -149,11 +152,10 @@ class Predicting:
         """
         rate = body.underestimation_rate
         if body.coverage is None and rate is None and not body.explain:
-            return self._usual
-        able = {AUTO, *UNCERTAIN}
-        if rate is not None and method not in able:
+            return self._by_rate if method in UNCERTAIN else self._usual
+        if rate is not None and method not in UNCERTAIN:
             raise InvalidFieldError(
-                f"{method} gives no intervals; {', '.join(sorted(able))} can be asked.",
+                f"{method} gives no intervals; {', '.join(sorted(UNCERTAIN))} can be asked.",
                 "underestimation_rate",
             )
         coverage = self._usual.coverage if body.coverage is None else body.coverage
@@ -178,6 +180,7 @@ class Predicting:
         if is_recorded and body.elapsed is None:
             self._recorder.later(
                 AnsweredPrediction(
+                    method=method,
                     state=state,
                     submission=submission,
                     question=question,

@@ -70,7 +70,7 @@ class PostingQueues:
             cluster=body.cluster,
             now=now,
             policy=body.policy,
-            method=self._follower.state_of(body.cluster).resolved(method),
+            method=method,
             no_interval=played.no_interval,
             jobs=list(job_answers(body, snapshot, estimates, played)),
         )

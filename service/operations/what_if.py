@@ -317,7 +317,7 @@ class LikeRuns:
         self.state = state
         self.method = method
         self._submission = submission
-        self._uncertain, basis = state.resolved(method), prediction.basis
+        self._uncertain, basis = method, prediction.basis
         if self._uncertain not in UNCERTAIN:
             self._uncertain = LeastCost.name
             basis = state.ask(self._uncertain, submission).basis

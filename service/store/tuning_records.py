@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, Select, Update, delete, func, insert, li
 from predictors.jobs import Completion
 from predictors.tuning.adoption import RoundChange, Verdict
 from predictors.tuning.knn_tunable import KnnRound
-from predictors.tuning.plan import TuningPlan
+from predictors.tuning.plan import SUBJECTS, TuningPlan
 from service.store.database import Database
 from service.store.rows import COMPLETION, completion_of
 from service.store.tables import completions, parameters, tunings
@@ -27,7 +27,7 @@ LISTED = 100
 """Largest number of rounds in a list."""
 
 
-ADOPTING = frozenset({"adopted", "renewed"})
+ADOPTING = frozenset({"adopted", "learned", "renewed"})
 """Actions of changes that put a proposal in force."""
 
 
@@ -35,7 +35,7 @@ class Adoption(Struct, frozen=True, kw_only=True):
     """Parameters of one subject that a round puts in force.
 
     Attributes:
-        subject: ``knn``, ``forest``, ``price`` or ``auto``.
+        subject: ``knn`` or ``forest``; before release 0.3 also ``price`` and ``auto``.
         parameters: JSON value; None for the default of the settings.
         made_until: end of the last run that the round used, in Unix seconds; None if later rounds
             do not review the adoption.
@@ -64,12 +64,12 @@ class AdoptingRound(Struct, frozen=True, kw_only=True):
     """The round whose adoption is in force.
 
     Attributes:
-        verdict: of the proposal, as the round stored it.
+        verdict: of the proposal, as the round stored it; None for a forest.
     """
 
     tuning_id: str
     adopted_at: float
-    verdict: Verdict
+    verdict: Verdict | None
 
 
 class TuningState(StrEnum):
@@ -249,8 +249,7 @@ class Tunings:
             for row in connection.execute(chosen):
                 outcome = _outcome(row.outcome)
                 for change in outcome.changes if outcome else ():
-                    is_of_subject = change.subject == row.subject and change.action in ADOPTING
-                    if is_of_subject and change.verdict:
+                    if change.subject == row.subject and change.action in ADOPTING:
                         found[row.subject] = AdoptingRound(
                             tuning_id=row.tuning_id, adopted_at=row.since, verdict=change.verdict
                         )
@@ -314,13 +313,21 @@ def _count(connection: Connection, cluster: str, *, after: int, most: int) -> in
     return connection.execute(select(func.count()).select_from(few)).scalar_one()
 
 
+def _plan(stored: str) -> TuningPlan:
+    """Return a stored plan, without what rounds of earlier releases did besides."""
+    fields = msgspec.json.decode(stored)
+    known = {name: value for name, value in fields.items() if name in TuningPlan.__struct_fields__}
+    known["subjects"] = [each for each in known.get("subjects", SUBJECTS) if each in SUBJECTS]
+    return msgspec.convert(known, TuningPlan)
+
+
 def _tuning(row: Row[Any]) -> Tuning:
     return Tuning(
         tuning_id=row.tuning_id,
         cluster=row.cluster,
         state=TuningState(row.state),
         origin=row.origin,
-        plan=msgspec.json.decode(row.plan, type=TuningPlan),
+        plan=_plan(row.plan),
         started_at=row.started_at,
         finished_at=row.finished_at,
         outcome=_outcome(row.outcome),

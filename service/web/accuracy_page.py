@@ -276,7 +276,9 @@ def kind_rows(scores: Sequence[MethodScore], in_force: str) -> list[KindRow]:
 def adoption_times(daily: Sequence[MethodScore], rounds: Sequence[TuningAnswer]) -> list[float]:
     """Return the ends of rounds that adopted something on the days that are shown."""
     days = [int(score.label) for score in daily]
-    adopting = (each for each in rounds if any(c.action == "adopted" for c in each.changes))
+    adopting = (
+        each for each in rounds if any(c.action in {"adopted", "learned"} for c in each.changes)
+    )
     ends = [each.finished_at for each in adopting if each.finished_at is not None]
     return [end for end in ends if days and min(days) <= end // DAY <= max(days)]
 

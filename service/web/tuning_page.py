@@ -56,14 +56,15 @@ def sentence(rounds: Sequence[TuningAnswer]) -> str:
         )
     adopted = sum(1 for each in rounds if has_adopted(each))
     return (
-        f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}, {adopted} of which found what won "
-        "on later runs and put it in force."
+        f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}, {adopted} of which put a forest or "
+        "parameters in force."
     )
 
 
 def has_adopted(each: TuningAnswer) -> bool:
     """Return whether a round put anything in force."""
-    return bool(each.adopted) or any(change.action == "adopted" for change in each.changes)
+    actions = {change.action for change in each.changes}
+    return bool(each.adopted) or not actions.isdisjoint({"adopted", "learned"})
 
 
 def row_of(each: TuningAnswer) -> TuningRow:
@@ -84,4 +85,4 @@ def verdict_of(each: TuningAnswer) -> tuple[VerdictColour, str]:
         return "bad", "failed"
     if each.state != "done":
         return "", each.state
-    return ("good", "adopted") if has_adopted(each) else ("", "kept: no gain on later runs")
+    return ("good", "in force") if has_adopted(each) else ("", "kept: no gain on later runs")

@@ -6,13 +6,13 @@ from functools import reduce
 from itertools import chain, groupby
 from math import inf
 from operator import or_
-from typing import cast
+from typing import Any, cast
 
 import structlog
 from msgspec.structs import replace
 
 from predictors.accuracy_groups import Accuracies
-from predictors.answers import DistributionMethod
+from predictors.auto import Auto
 from predictors.base import (
     USUAL,
     Memory,
@@ -24,6 +24,7 @@ from predictors.base import (
 from predictors.correction_by_history import HistoryCorrection
 from predictors.jobs import LATEST_TIME, Basis, Completion, Prediction, Status, Submission
 from predictors.memory.error_ratios import ErrorRatios
+from predictors.methods.attention import Attention
 from predictors.methods.forest import Forest
 from predictors.methods.forest_trees import LearnedForest
 from predictors.methods.knn import Knn
@@ -37,7 +38,6 @@ from predictors.registry import (
     create,
 )
 from predictors.tuning.cluster_round import ClusterParameters
-from predictors.tuning.tunables import FIRST
 from service.metrics import Metrics
 from service.settings import Settings
 from terminal.logs import Throttle
@@ -65,7 +65,7 @@ class ClusterState:
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
         self.predictors: dict[str, Predictor] = {
-            name: create(name, **settings.predictors.get(name, {})) for name in PREDICTORS
+            name: create(name, **parameters_of(settings, name)) for name in PREDICTORS
         }
         self.accuracy_groups = Accuracies(default_group=settings.default_group)
         self.correction = HistoryCorrection()
@@ -76,31 +76,18 @@ class ClusterState:
         self.unwindowed = [name for name in self.predictors if name not in self.windowed]
         self.ranked = [name for name in self.unwindowed if name in UNCERTAIN]
         self.unranked = [name for name in self.unwindowed if name not in UNCERTAIN]
-        self.chosen = FIRST
+        self._chooser = self._choosing()
         self._answering = settings.method
         self._metrics = metrics
         self._throttle = Throttle(FAILURE_SECONDS)
-        self._prices = {
-            name: float(self.predictors[name].parameters["price"]) for name in UNCERTAIN
-        }
         self._missed: list[Completion] | None = None
 
     def retune(self, standing: ClusterParameters) -> None:
         """Put adopted parameters in force; costs nothing if they already are.
 
         Raises:
-            ValueError: the parameters of knn need a longer history than the settings allow;
-                everything else is in force nevertheless.
+            ValueError: the parameters of knn need a longer history than the settings allow.
         """
-        price = standing.price
-        # A price that returned after a later one had lost has ``before`` None.
-        is_adopted = price.before is not None or price.now != self._prices[FIRST]
-        for name, own in self._prices.items():
-            method, wanted = self.predictors[name], price.now if is_adopted else own
-            if isinstance(method, DistributionMethod) and method.price != wanted:
-                self.predictors[name] = method.repriced(wanted)
-        has_forest = self.forest.learned is not None
-        self.chosen = standing.auto.now if has_forest or standing.auto.now != Forest.name else FIRST
         knn = self.predictors[Knn.name]
         if isinstance(knn, Knn) and knn.given != standing.knn.now:
             self.predictors[Knn.name] = knn.retuned(standing.knn.now)
@@ -125,11 +112,25 @@ class ClusterState:
         missed, self._missed = self._missed, None
         for run in missed or ():
             self._teach(Forest.name, forest.observe, run)
-        self.predictors[Forest.name] = forest.repriced(self.forest.price)
+        self.predictors[Forest.name] = forest
+        self._chooser = self._choosing()
 
-    def resolved(self, method: str) -> str:
-        """Return the method that answers under a name."""
-        return self.chosen if method == AUTO else method
+    @property
+    def choice(self) -> dict[str, Any]:
+        """The price of auto, and by candidate how much more it has cost than the first."""
+        known, strangers = self._chooser.cluster_costs()
+        return {
+            "price": self._chooser.parameters["price"],
+            "costs": {name: round(cost, 4) for name, cost in known.items()},
+            "costs_without_runs": {name: round(cost, 4) for name, cost in strangers.items()},
+        }
+
+    def _choosing(self) -> Auto:
+        """Return auto over the methods that are in force."""
+        return Auto.over(cast("Attention", self.predictors[Attention.name]), self.forest)
+
+    def _method(self, name: str) -> Predictor:
+        return self._chooser if name == AUTO else self.predictors[name]
 
     def rank_runs(self, methods: Collection[str] = PREDICTORS) -> None:
         """Let methods rank the observed runs now, so that no request has to wait for it."""
@@ -150,16 +151,16 @@ class ClusterState:
         A bug in a method must not cost a submission, so the service asks methods only in this way.
 
         Args:
-            method: a name of the registry; ``auto`` is the method that the last round chose.
+            method: a name of the registry.
             submission: under pseudonyms.
             question: for methods with intervals; other methods ignore it.
             phase: label of a failure in the metrics: ``answer``, ``shadow`` or ``observe``.
         """
         try:
-            method = self.resolved(method)
+            predictor = self._method(method)
             if question is not None and method in UNCERTAIN:
-                return cast("UncertainPredictor", self.predictors[method]).ask(submission, question)
-            return self.predictors[method].predict(submission)
+                return cast("UncertainPredictor", predictor).ask(submission, question)
+            return predictor.predict(submission)
         except Exception:
             self._metrics.failures.labels(method, phase).inc()
             if self._throttle.count(method, phase):
@@ -176,11 +177,10 @@ class ClusterState:
         elapsed: float | None = None,
     ) -> list[float] | None:
         """Return quantiles of the runtime in seconds; None if the method gives none."""
-        method = self.resolved(method)
         if method not in UNCERTAIN:
             return None
         try:
-            uncertain = cast("UncertainPredictor", self.predictors[method])
+            uncertain = cast("UncertainPredictor", self._method(method))
             return uncertain.quantiles(submission, shares, elapsed)
         except Exception:
             self._metrics.failures.labels(method, "answer").inc()
@@ -202,9 +202,10 @@ class ClusterState:
             completion: the run.
             is_judged: whether the ratio is needed.
         """
-        answering = self.resolved(self._answering)
+        answering = self._answering
         is_asked = answering not in UNCERTAIN or not int(completion.end_time) % ASKED_SELDOM
-        if is_judged and answering in methods and is_asked:
+        is_taught = (Forest.name if answering == AUTO else answering) in methods
+        if is_judged and is_taught and is_asked:
             would_be = self.ask(self._answering, completion.submission, phase="observe")
             self.error_ratios.add(would_be.predicted_walltime, completion.runtime)
         for method in methods:
@@ -340,7 +341,7 @@ class LiveState:
         """Yield clusters whose adopted trees are not in force, each with its grown forest."""
         for cluster in sorted(standing.keys() & self._clusters.keys()):
             state = self._clusters[cluster]
-            if forest := state.grown(standing[cluster].forest.now):
+            if forest := state.grown(standing[cluster].forest):
                 yield state, forest
 
     def apply(self, completions: Iterable[Completion]) -> None:
@@ -426,6 +427,21 @@ class LiveState:
                 state.ask(method, late, question)
         for method in rehearsed.keys() & UNCERTAIN:
             state.quantiles(method, late, (0.5,))
+
+
+def parameters_of(settings: Settings, method: str) -> dict[str, Any]:
+    """Return the parameters of a method; forest has the price of attention, as auto compares them.
+
+    Raises:
+        ValueError: the settings give them different prices.
+    """
+    given = dict(settings.predictors.get(method, {}))
+    price = settings.predictors.get(Attention.name, {}).get("price")
+    if method != Forest.name or price is None:
+        return given
+    if given.setdefault("price", price) != price:
+        raise ValueError("predictors.forest: price must be that of predictors.attention.")
+    return given
 
 
 def check_methods(settings: Settings) -> None:

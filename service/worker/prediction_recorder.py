@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from predictors.base import Question
 from predictors.jobs import Prediction, Submission
-from predictors.registry import AUTO
+from predictors.registry import METHODS
 from service.store import RecordedPrediction
 from service.worker.live_state import FAILED, ClusterState
 
@@ -28,8 +28,13 @@ So predictions never gather faster than they are recorded."""
 
 
 class AnsweredPrediction(Struct, frozen=True, kw_only=True):
-    """An answered prediction, its question, and the state that it came from."""
+    """An answered prediction, its question, and the state that it came from.
 
+    Attributes:
+        method: the method that was asked; of ``auto`` the prediction names another.
+    """
+
+    method: str
     state: ClusterState
     submission: Submission
     question: Question
@@ -106,15 +111,12 @@ class PredictionRecorder:
     def _take(self) -> None:
         answered = self._waiting.popleft()
         prediction, question = answered.prediction, answered.question
-        predictions = {prediction.method: prediction} | self._shadows(answered)
-        chosen = answered.state.chosen
-        if chosen in predictions:
-            predictions[AUTO] = predictions[chosen]
+        predictions = {answered.method: prediction} | self._shadows(answered)
         self._record(
             RecordedPrediction(
                 prediction_id=answered.prediction_id,
                 submission=answered.submission,
-                method=prediction.method,
+                method=answered.method,
                 predicted_walltime=prediction.predicted_walltime,
                 estimates={method: each.predicted_walltime for method, each in predictions.items()},
                 median=prediction.median,
@@ -139,8 +141,8 @@ class PredictionRecorder:
         state, submission = answered.state, answered.submission
         predictions = {
             method: state.ask(method, submission, question, phase="shadow")
-            for method in state.predictors
-            if method != answered.prediction.method and self._is_wanted(method)
+            for method in METHODS
+            if method != answered.method and self._is_wanted(method)
         }
         # The request in place of a failed method would be scored as the method's.
         return {method: each for method, each in predictions.items() if each.basis is not FAILED}

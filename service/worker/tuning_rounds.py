@@ -5,7 +5,7 @@ A service starts that process with its own settings in the environment and the l
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from math import inf
 from typing import Any, TypeVar
@@ -13,14 +13,12 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from predictors.methods.attention import Attention
 from predictors.methods.forest_trees import LearnedForest, unpacked
 from predictors.methods.knn import Knn, KnnParameters
 from predictors.tuning.adoption import Adopted
 from predictors.tuning.cluster_round import ClusterParameters, ClusterRound, tune_cluster
 from predictors.tuning.genetic import ProgressReport, no_report
 from predictors.tuning.plan import TooShortHistoryError, TuningPlan
-from predictors.tuning.tunables import CANDIDATES, FIRST
 from service.settings import Settings
 from service.store import (
     ActiveAdoption,
@@ -89,32 +87,19 @@ def run_round(
 
 def from_settings(settings: Settings) -> ClusterParameters:
     """Return the active parameters of clusters without adoptions."""
-    attention = Attention(**settings.predictors.get(Attention.name, {}))
-    return ClusterParameters(
-        knn=Adopted(now=Knn(**settings.predictors.get(Knn.name, {})).given),
-        price=Adopted(now=float(attention.parameters["price"])),
-        auto=Adopted(now=FIRST),
-    )
+    knn = Knn(**settings.predictors.get(Knn.name, {})).given
+    return ClusterParameters(knn=Adopted(now=knn))
 
 
 def from_store(store: Store, settings: Settings) -> dict[str, ClusterParameters]:
     """Return the active parameters of clusters with adoptions, by cluster."""
     defaults = from_settings(settings)
 
-    def of_subjects(cluster: str, adopted: Mapping[str, ActiveAdoption]) -> dict[str, Adopted[Any]]:
-        return {
-            subject: held(
-                adopted.get(subject),
-                getattr(defaults, subject),
-                read,
-                cluster=cluster,
-                subject=subject,
-            )
-            for subject, read in READERS.items()
-        }
-
     return {
-        cluster: ClusterParameters(**of_subjects(cluster, adopted))
+        cluster: ClusterParameters(
+            knn=held(adopted.get("knn"), defaults.knn, cluster),
+            forest=forest_of(adopted.get("forest"), cluster),
+        )
         for cluster, adopted in store.tunings.active().items()
     }
 
@@ -125,26 +110,34 @@ def of_cluster(store: Store, settings: Settings, cluster: str) -> ClusterParamet
 
 
 def held(
-    adoption: ActiveAdoption | None,
-    default: Adopted[Content],
-    read: Callable[[Any], Content],
-    **names: str,
-) -> Adopted[Content]:
-    """Return an adoption, or the default if there is none that this release can use."""
+    adoption: ActiveAdoption | None, default: Adopted[KnnParameters], cluster: str
+) -> Adopted[KnnParameters]:
+    """Return adopted parameters of knn, or the default without any that this release can use."""
     if adoption is None or adoption.parameters is None:
         return default
+    now = readable(adoption.parameters, KnnParameters, cluster)
+    if now is None or adoption.made_until is None:
+        return default if now is None else Adopted(now=now)
+    before = readable(adoption.replaced, KnnParameters, cluster) if adoption.replaced else None
+    return Adopted(now=now, before=before or default.now, since=adoption.made_until)
+
+
+def forest_of(adoption: ActiveAdoption | None, cluster: str) -> LearnedForest | None:
+    """Return the forest of the last round; None without one that this release can use."""
+    parameters = adoption.parameters if adoption else None
+    return readable(parameters, LearnedForest, cluster) if parameters else None
+
+
+def readable(parameters: Any, kind: type[Content], cluster: str) -> Content | None:
+    """Return stored parameters; None, with a warning, if this release cannot use them."""
     try:
-        now = read(adoption.parameters)
+        found = msgspec.convert(parameters, kind)
+        if isinstance(found, LearnedForest):
+            unpacked(found.trees)
     except ValueError as error:
-        log.warning("adopted parameters cannot be used", reason=str(error), **names)
-        return default
-    if adoption.made_until is None:
-        return Adopted(now=now)
-    before = default.now
-    if adoption.replaced is not None:
-        with suppress(ValueError):
-            before = read(adoption.replaced)
-    return Adopted(now=now, before=before, since=adoption.made_until)
+        log.warning("adopted parameters cannot be used", reason=str(error), cluster=cluster)
+        return None
+    return found
 
 
 def adoptions(
@@ -159,46 +152,14 @@ def adoptions(
             ever end, and the adoption would never be reviewed.
     """
     rows = []
-    for subject in READERS:
-        chosen: Adopted[Any] = getattr(result.in_force, subject)
-        if chosen is getattr(before, subject):
-            continue
-        until = None if chosen.since == -inf else min(chosen.since, now)
-        is_default = chosen.now == getattr(defaults, subject).now
-        parameters = None if is_default else msgspec.to_builtins(chosen.now)
-        rows.append(Adoption(subject=subject, parameters=parameters, made_until=until))
+    knn, forest = result.in_force.knn, result.in_force.forest
+    if knn is not before.knn:
+        until = None if knn.since == -inf else min(knn.since, now)
+        parameters = None if knn.now == defaults.knn.now else msgspec.to_builtins(knn.now)
+        rows.append(Adoption(subject="knn", parameters=parameters, made_until=until))
+    if forest is not before.forest:
+        rows.append(Adoption(subject="forest", parameters=msgspec.to_builtins(forest)))
     return rows
-
-
-def method_of(parameters: Any) -> str:
-    """Return the method that auto answers with.
-
-    Raises:
-        ValueError: this release does not let auto choose it.
-    """
-    if parameters not in CANDIDATES:
-        raise ValueError(f"auto does not choose {parameters!r}.")
-    return str(parameters)
-
-
-def forest_of(parameters: Any) -> LearnedForest:
-    """Return an adopted forest.
-
-    Raises:
-        ValueError: this release cannot use it.
-    """
-    learned = msgspec.convert(parameters, LearnedForest)
-    unpacked(learned.trees)
-    return learned
-
-
-READERS: dict[str, Callable[[Any], Any]] = {
-    "knn": lambda parameters: msgspec.convert(parameters, KnnParameters),
-    "price": lambda parameters: msgspec.convert(parameters, float, strict=False),
-    "forest": forest_of,
-    "auto": method_of,
-}
-"""Functions from stored parameters to each subject's content; a ValueError refuses them."""
 
 
 def main() -> None:

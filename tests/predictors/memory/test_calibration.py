@@ -233,7 +233,7 @@ def test_an_unknown_user_gets_the_request_and_the_interval_of_all_that_can_be(na
 
 
 def test_every_method_that_says_how_sure_it_is_is_held_to_this():
-    assert set(METHODS) == UNCERTAIN
+    assert {*METHODS, "auto"} == UNCERTAIN
 
 
 def corrected(counts: calibration.Counts, kind: int, share: float) -> float:

@@ -104,7 +104,7 @@ def test_an_unknown_parameter_of_knn_is_named_beside_known_ones():
     ("name", "least", "most", "step"), [("price", 0, 1000, 0.001), ("every", 0, 100_000, 1)]
 )
 def test_auto_takes_prices_and_rounds_within_its_bounds(name, least, most, step):
-    assert Auto().parameters == {"price": 1.0, "every": 10_000}
+    assert Auto().parameters == {"price": 1.0, "every": 2_000}
     for value in (least, most):
         assert Auto(**{name: value}).parameters[name] == value
     for value in (least - step, most + step, None):

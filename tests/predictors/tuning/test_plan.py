@@ -12,8 +12,6 @@ BOUNDS = {
     "generations": (1, 10_000, 1),
     "population": (2, 10_000, 1),
     "seed": (0, 4_294_967_295, 1),
-    "learned": (100, 100_000, 1),
-    "underestimation_rate": (0.001, 0.5, 0.0001),
     "errors": (0, 100, 0.001),
 }
 """The least value, the greatest, and how far beyond it is refused."""
@@ -38,7 +36,7 @@ def test_a_name_that_a_plan_does_not_know_is_refused(wrong):
 def test_a_plan_looks_at_27_000_jobs_by_default_and_needs_a_thousand():
     plan = TuningPlan()
     assert (plan.history, plan.training, plan.test) == (5_000, 20_000, 2_000)
-    assert (plan.jobs, plan.fewest_jobs, plan.learned) == (27_000, 1_000, 8_000)
+    assert (plan.jobs, plan.fewest_jobs) == (27_000, 1_000)
     assert (plan.penalty, plan.errors, plan.seed) == (1.0, 1.65, 0)
     assert (plan.generations, plan.population) == (100, 50)
     assert plan.divide(27_000) == plan.divide(27_000) == (5_000, 25_000)
@@ -50,15 +48,3 @@ def test_a_plan_looks_at_27_000_jobs_by_default_and_needs_a_thousand():
 
 def test_a_small_plan_needs_its_own_jobs_alone():
     assert TuningPlan(history=0, training=100, test=100).fewest_jobs == 200
-
-
-@pytest.mark.parametrize(
-    ("known", "seeks"),
-    [
-        ({}, False),
-        ({"underestimation_rate": 0.1}, True),
-        ({"underestimation_rate": 0.1, "subjects": ("knn",)}, False),
-    ],
-)
-def test_a_price_is_sought_for_a_rate_where_that_is_a_subject(known, seeks):
-    assert TuningPlan(**known).seeks_price is seeks

@@ -267,7 +267,7 @@ def test_a_round_says_what_it_did_about_each_subject_and_by_how_much(serve, sqli
     text = re.sub(r"<[^>]+>", "|", service.get("/tuning").text)
     rows = [re.sub(r"\|+", "|", row) for row in re.split(r"\n", text) if "|" in row]
     told = "\n".join(rows)
-    assert "1 round, 1 of which found what won" in told
+    assert "1 round, 1 of which put a forest or parameters in force" in told
     assert "who answers for auto|adopted|+3.1% ± 0.8% on 2,000 runs|attention|least-cost" in told
     assert "parameters of knn|dropped|-5.0% on 900 runs|3f2a|4b" in told
     assert "price of an underestimate|kept|-|1|-" in told

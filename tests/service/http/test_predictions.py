@@ -82,7 +82,9 @@ def test_auto_answers_unless_a_method_is_set_and_says_who_answered(serve, sqlite
     assert answer["interval"] is not None
     methods = service.get("/v1/methods").json()
     shown = {method["name"]: method["parameters"] for method in methods["methods"]}
-    assert (methods["default"], shown["auto"]) == ("auto", {"answers": "attention"})
+    assert methods["default"] == "auto"
+    assert shown["auto"]["price"] == 1.0
+    assert shown["auto"]["costs"]["attention"] == 0.0
 
 
 def test_every_prediction_has_an_id_of_its_own(service):

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace
 from runs import a_run
 
+from predictors.auto import Auto
 from predictors.base import USUAL, Memory
 from predictors.jobs import LATEST_TIME
 from predictors.memory.columns import PIT
@@ -23,71 +25,54 @@ CLUSTER = "default"
 
 def standing(**adopted) -> ClusterParameters:
     """What is in force: what the settings say, but for what was adopted."""
-    usual = {
-        "knn": Adopted(now=KnnParameters()),
-        "price": Adopted(now=1.0),
-        "auto": Adopted(now="attention"),
-    }
-    return ClusterParameters(**{**usual, **adopted})
+    return ClusterParameters(**{"knn": Adopted(now=KnnParameters()), **adopted})
 
 
 @pytest.fixture
 def live() -> LiveState:
-    """A process that knows one run, and where least-cost has a price of its own."""
-    state = LiveState(Settings(predictors={"least-cost": {"price": 2.0}}), Metrics())
+    """A process that knows one run."""
+    state = LiveState(Settings(), Metrics())
     state.apply([a_run("1")])
     return state
 
 
-def prices(live: LiveState) -> list[float]:
-    methods = live.of(CLUSTER).predictors
-    return [methods[name].parameters["price"] for name in ("attention", "least-cost")]
-
-
-@pytest.mark.parametrize(
-    ("held", "expected"),
-    [
-        (Adopted(now=1.0), [1.0, 2.0]),
-        (Adopted(now=1.0, before=3.0, since=5.0), [1.0, 1.0]),
-        (Adopted(now=3.0, before=1.0, since=5.0), [3.0, 3.0]),
-        (Adopted(now=3.0), [3.0, 3.0]),  # back in force, as a later price has lost
-    ],
-)
-def test_the_price_that_is_in_force_is_answered_by(live, held, expected):
-    live.retune({CLUSTER: standing(price=held)})
-    assert prices(live) == expected
-    live.retune({CLUSTER: standing()})
-    assert prices(live) == [1.0, 2.0]
-
-
-def test_parameters_of_knn_that_do_not_fit_keep_nothing_else_from_being_in_force(live, capsys):
-    too_long = Adopted(now=KnnParameters(history=50_000))
-    adopted = standing(
-        knn=too_long,
-        price=Adopted(now=3.0),
-        auto=Adopted(now="least-cost"),
-    )
+def test_parameters_of_knn_that_do_not_fit_are_told_once_and_left_out(live, capsys):
+    too_long = standing(knn=Adopted(now=KnnParameters(history=50_000)))
     for _ in range(3):  # as a worker looks once a second
-        live.retune({CLUSTER: adopted})
-    state = live.of(CLUSTER)
-    assert prices(live) == [3.0, 3.0]
-    assert state.resolved("auto") == "least-cost"
-    assert state.predictors["knn"].given == KnnParameters()
+        live.retune({CLUSTER: too_long})
+    assert live.of(CLUSTER).predictors["knn"].given == KnnParameters()
     assert capsys.readouterr().out.count("does not fit") == 1
 
 
-def test_after_a_start_all_is_ranked_by_what_is_in_force():
+def test_forest_has_the_price_of_attention_as_auto_compares_them():
+    state = LiveState(Settings(predictors={"attention": {"price": 3.0}}), Metrics())
+    state.apply([a_run("1")])
+    cluster = state.of(CLUSTER)
+    assert cluster.predictors["forest"].parameters["price"] == 3.0
+    assert cluster.choice["price"] == 3.0
+    other = Settings(predictors={"attention": {"price": 3.0}, "forest": {"price": 1.0}})
+    with pytest.raises(ValueError, match=r"predictors\.forest: price"):
+        LiveState(other, Metrics())
+
+
+def test_after_a_start_all_is_ranked_and_auto_answers_as_by_itself():
     runs = [a_run(str(n), start=1000.0 * n, runtime=60.0 + n * n % 977) for n in range(400)]
-    state, alone = LiveState(Settings(), Metrics()), Attention(price=3.0)
+    state, alone = LiveState(Settings(), Metrics()), Attention()
+    by_itself = Auto(every=0)
     for run in runs:
         alone.observe(run)
-    state.remember(runs, (), {CLUSTER: standing(price=Adopted(now=3.0))})
+        by_itself.observe(run)
+    state.remember(runs, (), {CLUSTER: standing()})
     state.rank_runs()
     cluster, job = state.of(CLUSTER), a_run("next", start=1e6).submission
     for name in ("least-cost", "attention"):
         ranks = cluster.predictors[name]._recent.columns[0][PIT, : len(runs)]
         assert not np.isnan(ranks).any(), f"a request would have to wait for {name}"
     assert cluster.ask("attention", job, USUAL) == alone.ask(job, USUAL)
+    assert cluster.ask("auto", job, USUAL) == by_itself.ask(job, USUAL)
+    known, strangers = by_itself.cluster_costs()
+    assert cluster.choice["costs"] == {name: round(cost, 4) for name, cost in known.items()}
+    assert set(cluster.choice["costs_without_runs"]) == set(strangers)
 
 
 def test_a_start_asks_only_about_runs_of_which_it_is_remembered_how_they_ended(monkeypatch):
@@ -110,10 +95,11 @@ def test_what_was_adopted_is_looked_at_again_in_spite_of_an_end_far_in_the_futur
     last_end, expected
 ):
     usual = standing()
-    price = Adopted(now=3.0, before=1.0, since=last_end)
-    found = ClusterRound(knn=None, changes=[], in_force=replace(usual, price=price))
+    better = KnnParameters(neighbours=3)
+    knn = Adopted(now=better, before=KnnParameters(), since=last_end)
+    found = ClusterRound(knn=None, changes=[], in_force=replace(usual, knn=knn))
     (row,) = adoptions(found, usual, usual, now=2e9)
-    assert (row.parameters, row.made_until) == (3.0, expected)
+    assert (row.parameters, row.made_until) == (to_builtins(better), expected)
 
 
 class Counting:

@@ -21,6 +21,7 @@ JOB = Submission(requested_walltime=60.0, submit_time=0.0)
 def answered_by(method):
     """A prediction of a method on a cluster without history."""
     return AnsweredPrediction(
+        method=method,
         state=LiveState(Settings(), Metrics()).of("default"),
         submission=JOB,
         question=USUAL,
@@ -57,13 +58,13 @@ def test_beyond_a_rate_nobody_else_is_asked_until_time_has_passed():
     assert [len(methods) > 1 for methods in recorded(recorder, found, 2)] == [True, False]
 
 
-def test_in_shadow_only_the_methods_of_the_setting_are_asked_and_auto_is_whom_it_names():
+def test_in_shadow_only_the_methods_of_the_setting_are_asked():
     found = []
     recorder = PredictionRecorder(
         record=found.append, rate=1.0, methods=["attention", "knn"], clock=lambda: 0.0
     )
     recorder.start(Clock())
-    assert recorded(recorder, found, 1) == [{"least-cost", "attention", "knn", "auto"}]
+    assert recorded(recorder, found, 1) == [{"least-cost", "attention", "knn"}]
 
 
 def test_predictions_never_gather_faster_than_they_are_recorded():

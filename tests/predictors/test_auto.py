@@ -1,0 +1,109 @@
+"""Which of its candidates auto answers with, and what it says of them."""
+
+from random import Random
+
+import pytest
+from runs import ended, submission
+
+from predictors.auto import KNOWN, STRANGERS, Auto, prior_of
+from predictors.base import Question
+from predictors.methods.attention import Attention
+
+HOUR = 3600.0
+
+
+def log(count, runtime, request, *, users=10, every=600.0):
+    """Runs of several users in turn, one after the other; ``runtime`` gives seconds by place."""
+    return [
+        ended(
+            every * place + runtime(place),
+            runtime(place),
+            user=f"u{place % users}",
+            request=request,
+            application=f"a{place % users}.out",
+        )
+        for place in range(count)
+    ]
+
+
+def long_or_short(place):
+    return HOUR if Random(place).random() < 0.33 else 60.0
+
+
+def taught(runs, **parameters):
+    auto = Auto(every=0, **parameters)
+    for run in runs:
+        auto.observe(run)
+    return auto
+
+
+def next_job(runs, user="u1", request=10 * HOUR):
+    application = f"a{user[1:]}.out"
+    time = runs[-1].end_time + 60.0
+    return submission(time, user=user, request=request, application=application)
+
+
+def test_without_history_the_answer_is_the_request():
+    prediction = Auto().predict(submission(0.0, request=HOUR))
+    assert (prediction.predicted_walltime, prediction.basis.reason) == (HOUR, "cold-start")
+
+
+def test_the_request_answers_where_it_has_cost_least():
+    """A third of the jobs take all that they ask for, the others next to nothing; none can tell."""
+    runs = log(1_500, long_or_short, HOUR)
+    dear = taught(runs, price=100.0)
+    job = next_job(runs, request=HOUR)
+    prediction = dear.ask(job, Question())
+    assert prediction.predicted_walltime == HOUR
+    assert dear.predict(job).predicted_walltime == HOUR
+    cheap = taught(runs, price=0.0)
+    jobs = [next_job(runs, f"u{number}", request=HOUR) for number in range(10)]
+    assert min(cheap.predict(each).predicted_walltime for each in jobs) < 600.0
+    assert {dear.predict(each).predicted_walltime for each in jobs} == {HOUR}
+
+
+def test_a_rate_or_a_running_job_is_answered_by_the_distribution():
+    runs = log(1_500, long_or_short, HOUR)
+    auto, job = taught(runs, price=100.0), next_job(runs, request=HOUR)
+    attention = Attention(price=100.0)
+    for run in runs:
+        attention.observe(run)
+    for question in (Question(underestimation_rate=0.4), Question(elapsed=30.0)):
+        answer = auto.ask(job, question)
+        of_attention = attention.ask(job, question)
+        assert (answer.median, answer.interval) == (of_attention.median, of_attention.interval)
+
+
+def test_costs_name_every_candidate_and_the_first_is_the_measure():
+    runs = log(400, lambda _: 600.0, 10 * HOUR)
+    auto = taught(runs)
+    known = auto.costs(next_job(runs))
+    assert list(known) == [each.name for each in KNOWN[:4]]
+    assert known["attention"] == 0.0
+    assert known["request"] > 10.0
+    strangers = auto.costs(next_job(runs, user="u99"))
+    assert set(strangers) == {each.name for each in STRANGERS[:4]}
+
+
+def test_the_answers_follow_from_the_runs_wherever_a_process_began():
+    """A predictor that is asked all the time, and one that is asked at the end."""
+    runs = log(900, lambda place: 60.0 + 97.0 * (place % 31), 2 * HOUR, users=13)
+    asked, silent = Auto(price=3.0, every=0), taught(runs, price=3.0)
+    for run in runs:
+        asked.predict(run.submission)
+        asked.observe(run)
+    for user in ("u1", "u12", "new"):
+        job = (
+            next_job(runs, user=user, request=HOUR)
+            if user != "new"
+            else submission(runs[-1].end_time + 60.0, user="new", request=HOUR)
+        )
+        assert asked.ask(job, Question()) == silent.ask(job, Question())
+        assert asked.costs(job) == silent.costs(job)
+
+
+@pytest.mark.parametrize(("price", "warier"), [(0.0, 0.0), (1.0, -0.0286), (10.0, -0.2)])
+def test_the_prior_speaks_for_the_request_the_more_an_underestimate_costs(price, warier):
+    by_attention, by_forest = prior_of(price)
+    assert by_attention == pytest.approx((warier / 2, warier, 0.0), abs=1e-4)
+    assert by_forest == pytest.approx((0.0, warier / 2, warier), abs=1e-4)
