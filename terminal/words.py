@@ -5,6 +5,12 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
+LONGEST_NAME = 256
+"""Most characters of the name of a cluster, a user or a job."""
+
+PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+"""Pattern of names: no control characters and no separators of lines."""
+
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 _CLOCK = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}(?::\d{1,9}){0,3})(?:\.\d*)?")

@@ -4,6 +4,7 @@ Options win over the environment, which wins over the file.
 """
 
 import os
+import re
 from contextlib import contextmanager
 from tomllib import TOMLDecodeError
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ from rich.markup import escape
 
 from predictors.parameters import suggestion, unknown
 from terminal.console import CommandError, ExitCode, err
+from terminal.words import LONGEST_NAME, PRINTABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -126,15 +128,10 @@ def check_cluster(name: str) -> None:
     Raises:
         CommandError: it is empty, too long, or has control characters.
     """
-    from pydantic import TypeAdapter, ValidationError
-
-    from service.contract.fields import Text
-
-    try:
-        TypeAdapter(Text).validate_python(name)
-    except ValidationError:
-        sentence = "--cluster needs a name of 1 to 256 printable characters."
-        raise CommandError(sentence, ExitCode.USAGE) from None
+    has_surrogates = any("\ud800" <= character <= "\udfff" for character in name)
+    if not 1 <= len(name) <= LONGEST_NAME or has_surrogates or not re.fullmatch(PRINTABLE, name):
+        sentence = f"--cluster needs a name of 1 to {LONGEST_NAME} printable characters."
+        raise CommandError(sentence, ExitCode.USAGE)
 
 
 def check_parameters(settings: "Settings") -> None:

@@ -27,6 +27,7 @@ from pydantic_core import CoreSchema, core_schema
 from predictors.jobs import LATEST_TIME, LONGEST, MOST_MEMORY
 from predictors.registry import METHODS
 from service.errors import InvalidFieldError
+from terminal.words import LONGEST_NAME, PRINTABLE
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class OneOf:
 
 Text = Annotated[
     str,
-    Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"),
+    Field(min_length=1, max_length=LONGEST_NAME, pattern=PRINTABLE),
     ErrorSentence("Input should be a string of 1 to 256 printable characters"),
 ]
 JobId = Annotated[

@@ -3,9 +3,13 @@
 import time
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 from running_service import Service, eventually
 
+from service.cli.options import check_cluster
+from service.contract.fields import Text
 from service.operations.history_showing import usual_cluster
+from terminal.console import CommandError
 
 
 @pytest.mark.parametrize(
@@ -61,3 +65,17 @@ def test_commands_and_pages_know_what_the_filter_was_told(site, call):
     assert wrong.status_code == 404
     assert "known are hill" in wrong.text
     assert 'aria-current="page"' not in wrong.text
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "a", "a" * 256, "a" * 257, "a b", "a\n", "\x1fb", "\u2028", "\udc80x", "\x9f", "\u00a0"],
+)
+def test_commands_take_the_names_of_clusters_that_the_api_takes(name):
+    try:
+        TypeAdapter(Text).validate_python(name)
+    except ValidationError:
+        with pytest.raises(CommandError, match="1 to 256 printable characters"):
+            check_cluster(name)
+    else:
+        check_cluster(name)
