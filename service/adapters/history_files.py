@@ -9,6 +9,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from predictors.jobs import DEFAULT_CLUSTER
+from service.adapters.csv_table import NEEDED, read_table
 from service.adapters.pbs import read_accounting
 from service.adapters.runs import SkippedError
 from service.adapters.sacct_text import read_sacct
@@ -81,6 +82,12 @@ def read_pbs_log(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
     return of_records(read_accounting(lines, zone=zone, cluster=cluster))
 
 
+def read_csv(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
+    """Read the CSV that ``walltimed export`` writes."""
+    rows = (f"{line}\n" for line in texts(read_lines(path, longest=LONGEST_RECORD)))
+    return of_records(read_table(rows, zone=zone, cluster=cluster))
+
+
 def texts(lines: Iterable[bytes]) -> Iterator[str]:
     """Yield lines as text without their ends and without the mark of an editor under Windows."""
     for number, line in enumerate(lines):
@@ -110,6 +117,7 @@ READERS: Mapping[str, Callable[[str, str | None, tzinfo], HistoryFile]] = {
     "swf": read_swf_log,
     "sacct": read_sacct_output,
     "pbs": read_pbs_log,
+    "csv": read_csv,
 }
 """Readers by format: functions of a path, the cluster of all jobs, and the zone of bare times.
 
@@ -135,6 +143,8 @@ def seen_format(beginning: bytes) -> str | None:
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or lines[0].lstrip().startswith(";"):
         return "swf"
+    if set(NEEDED) <= set(lines[0].split(",")):
+        return "csv"
     for name, pattern in (("pbs", _PBS), ("sacct", _SACCT), ("swf", _SWF)):
         if any(pattern.match(line) for line in lines[:20]):
             return name

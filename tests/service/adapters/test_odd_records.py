@@ -1,12 +1,14 @@
 """Files and values as sites have them: every reader with every odd value of one table."""
 
+import io
 from datetime import UTC
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from history_samples import SAMPLES
 
-from predictors.jobs import LATEST_TIME
+from predictors.jobs import LATEST_TIME, Status
 from service.adapters.history_files import NO_UNIX_START, READERS, packer_of, seen_format
 from service.adapters.pbs import read_accounting
 from service.adapters.runs import Reason, SkippedError
@@ -16,6 +18,7 @@ from service.adapters.sacct_text import (
     completion_of,
     read_sacct,
 )
+from service.cli.export import write_csv
 from terminal.files import read_beginning
 
 ODD = Path(__file__).parents[2] / "data" / "odd"
@@ -205,6 +208,17 @@ def test_gpus_of_pbs_are_counted_for_each_node():
     line = pbs_line({"Resource_List.ngpus": "8", "Resource_List.nodect": "2"})
     ((_, found),) = read_accounting([line])
     assert found.gpus == (2, 4)
+
+
+def test_what_export_writes_is_read(tmp_path):
+    file = tmp_path / "runs.csv"
+    file.write_bytes(SAMPLES["csv"][0])
+    (report,) = READERS["csv"](str(file), None, UTC).reports
+    run, job = report.completion, report.completion.submission
+    written = io.StringIO()
+    write_csv(iter([run]), written)
+    assert written.getvalue().encode() == SAMPLES["csv"][0]
+    assert (job.application, run.runtime, run.status) == ("=1+1, two", 500, Status.COMPLETED)
 
 
 def test_a_last_line_that_was_cut_short_is_named():
