@@ -11,6 +11,7 @@ from itertools import count
 from math import ceil, inf
 from pathlib import Path
 
+import msgspec
 import pytest
 from asgi_client import run_of
 from fake_service import fake_service, http
@@ -60,7 +61,7 @@ class InProcessClient:
             raise self.raises
         if self.answers is not None:
             return self.answers
-        answer = self.service.request(verb, path, json=body)
+        answer = self.service.send(path, msgspec.json.encode(body), method=verb)
         if answer.is_error:
             raise RemoteError(answer.status_code, answer.text)
         return answer.content
