@@ -70,6 +70,8 @@ def test_the_template_holds_every_default(walltimed):
     values["database_url"] = ""
     assert Settings.model_fields.keys() - values.keys() == {
         "config",
+        "proxy_groups_header",
+        "proxy_user_header",
         "pseudonym_key_file",
         "unix_socket",
     }
