@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-FORMATS = ("swf", "sacct", "pbs")
+FORMATS = ("swf", "sacct", "pbs", "csv")
 
 Completer = Callable[[str], list[str]]
 
