@@ -73,6 +73,7 @@ def test_the_template_holds_every_default(walltimed):
         "proxy_groups_header",
         "proxy_user_header",
         "pseudonym_key_file",
+        "underestimation_rate",
         "unix_socket",
     }
 
