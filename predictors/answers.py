@@ -252,6 +252,10 @@ class DistributionMethod:
         self._recent.add(completion)
         self._calibration.observed()
 
+    def settle(self) -> bool:
+        """Score some of the runs that wait for it; return whether others are left."""
+        return self._calibration.settle()
+
     def repriced(self, price: float) -> Self:
         """Return a predictor at another price that shares the runs of this one.
 

@@ -21,6 +21,7 @@ Reference:
 
 from collections.abc import Callable
 from math import inf
+from typing import ClassVar
 
 from predictors.compiled import compiled
 from predictors.jobs import Submission
@@ -70,6 +71,9 @@ Calibrated = tuple[Histograms, int]
 GroupWeights = tuple[float, float, float, float]
 """Weight of a run in the job's group and among all runs, in the shorter and the longer window."""
 
+ALL_ROWS = 1 << 40
+"""No bound on the rows that are scored at a time."""
+
 NOTHING = no_histograms()
 """Shared empty histograms, never written to."""
 
@@ -97,9 +101,16 @@ class Calibration:
         recalibrated: number of last runs used for recalibration.
         has_costs: whether ``score`` also writes the costs of candidates.
 
+    A run that ended long before others and comes late changes the scores of all runs behind it.
+    With a bound on the rows that are scored at a time, the histograms of before stay in force until
+    all are scored again. Then they are the same as without a bound.
+
     Attributes:
         history: number of rows before a run that its familiarity group is taken from.
+        most_rows: rows that are scored at a time, in this process.
     """
+
+    most_rows: ClassVar[int] = ALL_ROWS
 
     def __init__(
         self, recent: JobTable, score: ScoreRows, *, recalibrated: int = 0, has_costs: bool = False
@@ -114,7 +125,7 @@ class Calibration:
         self._counted = _NOT_COUNTED
         self._histograms = NOTHING
         self._costs = choice.no_sums()
-        self._is_asked = False
+        self._is_asked = self._is_changed = self._is_behind = False
         self._newest = inf
 
     @property
@@ -148,15 +159,25 @@ class Calibration:
             self._is_asked = False
             self._count(self._recent.first, self._recent.first + len(self._recent))
 
+    def settle(self) -> bool:
+        """Score some of the rows that wait for it; return whether others are left."""
+        if self._is_behind:
+            self._count(self._recent.first, self._recent.first + len(self._recent))
+        return self._is_behind
+
     def _count(self, first: int, stop: int) -> None:
-        """Count the rows from ``first`` on and before ``stop``."""
-        if self._histograms is NOTHING:
-            self._histograms = no_histograms()
-        self._forget_changes()
+        """Count the rows from ``first`` on and before ``stop``, once all of them are scored."""
+        self._note_changes()
         table = self._recent
         numbers, moved = table.columns[0], table.moved
         placed = max(first, stop - self._recalibrated)
-        self._score_rows(max(first, placed - LONGEST_WINDOW), stop)
+        self._is_behind = not self._score_rows(max(first, placed - LONGEST_WINDOW), stop)
+        if self._is_behind:
+            self._newest = inf
+            if self._has_costs:  # answers look at the costs of users who are new
+                self._costs = choice.with_room(self._costs, table.users)
+            return
+        self._forget_counts()
         for begin, end in self._placed.missing(placed + moved, stop + moved):
             recalibration.note_places(numbers, (table.first, begin - moved, end - moved))
         before, rows = self._counted, (first, placed, stop, moved)
@@ -173,24 +194,36 @@ class Calibration:
         spans = [(first - moved, stop - moved) for first, stop in (before, after)]
         choice.slide_costs(*self._costs, table.columns, *spans)
 
-    def _forget_changes(self) -> None:
-        """Forget the rows from the first one on at which a run was inserted."""
+    def _note_changes(self) -> None:
+        """Note the first row at which a run was inserted."""
         changed = self._changes.take()
         self._scored.forget(changed)
         self._placed.forget(changed)
-        if changed < self._counted[0][1]:
-            self._histograms[:] = 0
-            self._counted = _NOT_COUNTED
+        self._is_changed |= changed < self._counted[0][1]
 
-    def _score_rows(self, first: int, stop: int) -> None:
-        """Compute PIT values, scores and familiarity groups of the rows that lack them."""
+    def _forget_counts(self) -> None:
+        """Forget the counts of rows at which a run was inserted."""
+        if self._histograms is NOTHING:
+            self._histograms = no_histograms()
+        if self._is_changed:
+            self._histograms[:] = 0
+            self._counted, self._is_changed = _NOT_COUNTED, False
+
+    def _score_rows(self, first: int, stop: int) -> bool:
+        """Compute PIT values, scores and familiarity groups of the rows that lack them.
+
+        Return whether none lacks them any more. The first histograms take all rows at once.
+        """
         table, moved = self._recent, self._recent.moved
-        for begin, end in self._scored.missing(first + moved, stop + moved):
+        most = ALL_ROWS if self._histograms is NOTHING else self.most_rows
+        reach = self._scored.reach(first + moved, stop + moved, most)
+        for begin, end in self._scored.missing(first + moved, reach):
             rows = (begin - moved, end - moved)
             self._score(*rows)
             note_familiarity(table.columns, (table.first, *rows), self.history)
             if self._has_costs:
                 choice.note_weights(table.columns, (table.first, *rows), self.history)
+        return reach == stop + moved
 
 
 class RowRange:
@@ -202,6 +235,11 @@ class RowRange:
     def forget(self, changed: int) -> None:
         """Forget the rows from ``changed`` on."""
         self._stop = max(self._first, min(self._stop, changed))
+
+    def reach(self, first: int, stop: int, most: int) -> int:
+        """Return the last of ``most`` rows behind those in the range; at most ``stop``."""
+        begin = self._stop if self._first <= first <= self._stop else first
+        return min(stop, begin + most)
 
     def missing(self, first: int, stop: int) -> list[tuple[int, int]]:
         """Return first and end of rows that are not in the range, and extend it by them.

@@ -12,6 +12,7 @@ import structlog
 from msgspec.structs import replace
 
 from predictors.accuracy_groups import Accuracies
+from predictors.answers import DistributionMethod
 from predictors.auto import Auto
 from predictors.base import (
     USUAL,
@@ -91,6 +92,20 @@ class ClusterState:
         knn = self.predictors[Knn.name]
         if isinstance(knn, Knn) and knn.given != standing.knn.now:
             self.predictors[Knn.name] = knn.retuned(standing.knn.now)
+
+    def settle(self) -> bool:
+        """Score some of the runs behind one that came late; return whether others are left."""
+        return sum(self._settle(name) for name in self.predictors) > 0
+
+    def _settle(self, name: str) -> bool:
+        method = self.predictors[name]
+        try:
+            return isinstance(method, DistributionMethod) and method.settle()
+        except Exception:
+            self._metrics.failures.labels(name, "observe").inc()
+            if self._throttle.count(name, "settle"):
+                log.exception("a method could not score its runs again", method=name)
+            return False
 
     @property
     def forest(self) -> Forest:
@@ -389,6 +404,13 @@ class LiveState:
                     waiting, runs_before = next(older_by_cluster, _NO_CLUSTER)
             for each in ranking:
                 each.result()
+
+    def settle(self) -> bool:
+        """Score some of the runs behind late ones, of one cluster; return whether others are left.
+
+        Until then answers come from the scores of before.
+        """
+        return any(state.settle() for state in self._clusters.values())
 
     def rank_runs(self) -> None:
         """Rank all runs under the active parameters, so that no request has to wait for it."""

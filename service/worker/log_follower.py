@@ -152,7 +152,7 @@ class LogFollower:
             began = perf_counter()
             applied = self.step()
             self.is_catching_up = applied == COMPLETIONS_PER_TURN
-            if applied:
+            if applied or self._live.settle():
                 await asyncio.sleep(self._pause(perf_counter() - began))
                 continue
             if self.error is None:

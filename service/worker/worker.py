@@ -9,6 +9,7 @@ from math import inf
 
 import structlog
 
+from predictors.memory.calibration import Calibration
 from service.auth import Guard, read_pseudonyms
 from service.contract.answers import HealthAnswer, HealthStatus
 from service.metrics import Metrics
@@ -50,6 +51,10 @@ CATCHING_UP_SLICE = 1000
 CATCHING_UP_ROUNDS = 1000
 """Completions at a time, and times: stored while the history was read again, and applied before
 its use."""
+
+SCORED_ROWS = 64
+"""Runs of a method that are scored again at a time, behind one that came late: some milliseconds.
+All others, thousands, would keep requests waiting for a second."""
 
 DAMAGED_SECONDS = 60.0
 """Seconds after which a damaged history is read again; an administrator has to restore it."""
@@ -272,6 +277,7 @@ class Worker:
         self.live.adopt(learned)
         self.follower.start(reader)
         if self._owns_process:
+            Calibration.most_rows = SCORED_ROWS
             settle_process()
             self.forecasts.start()
         self.metrics.ready.set(1)

@@ -17,7 +17,7 @@ from predictors.tuning.adoption import Adopted
 from predictors.tuning.cluster_round import ClusterParameters, ClusterRound
 from service.metrics import Metrics
 from service.settings import Settings
-from service.worker.live_state import LiveState
+from service.worker.live_state import ClusterState, LiveState
 from service.worker.tuning_rounds import adoptions
 
 CLUSTER = "default"
@@ -171,3 +171,8 @@ def test_a_cluster_too_many_learns_nothing_and_keeps_no_other_from_it():
     live.remember(recent, older)
     assert live.clusters == ["a", "c"]
     assert window.observed == ["1", "2", "3", "4", "5"]
+
+
+def test_every_method_of_a_cluster_can_score_its_runs_again():
+    state = ClusterState(Settings(), Metrics())
+    assert state.settle() is False

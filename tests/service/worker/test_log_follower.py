@@ -25,6 +25,9 @@ class Log:
         read, self.unread = self.unread[:limit], self.unread[limit:]
         return read
 
+    def settle(self):
+        return False
+
     def apply(self, completions):
         self.learned += completions
 
