@@ -275,9 +275,9 @@ class DistributionMethod:
 
     def cluster_gains(self, prior: Gains) -> tuple[Gains, Gains]:
         """Return the differences of cost on the cluster: for known users, and for strangers."""
-        cluster = self._calibration.costs.cluster
-        nobody = np.zeros(cluster.shape[1], np.int64)
-        return gains_of_user(nobody, cluster[KNOWN], prior), gains_of_strangers(cluster[STRANGERS])
+        costs = self._calibration.costs
+        known = gains_of_user(costs.nobody, costs.cluster[KNOWN], prior)
+        return known, gains_of_strangers(costs.cluster[STRANGERS])
 
     def has_distribution(self, submission: Submission) -> bool:
         """Return whether the method can weigh runs for a job."""
@@ -459,7 +459,8 @@ def gains_at(
     if familiarity_at(columns, window, history) == 0:
         first, second, third = gains_of_strangers(sums.cluster[STRANGERS])
         return False, first, second, third
-    first, second, third = gains_of_user(sums.users[user], sums.cluster[KNOWN], prior)
+    own = sums.users[user] if user < len(sums.users) else sums.nobody
+    first, second, third = gains_of_user(own, sums.cluster[KNOWN], prior)
     return True, first, second, third
 
 

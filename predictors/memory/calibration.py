@@ -174,8 +174,6 @@ class Calibration:
         self._is_behind = not self._score_rows(max(first, placed - LONGEST_WINDOW), stop)
         if self._is_behind:
             self._newest = inf
-            if self._has_costs:  # answers look at the costs of users who are new
-                self._costs = choice.with_room(self._costs, table.users)
             return
         self._forget_counts()
         for begin, end in self._placed.missing(placed + moved, stop + moved):
@@ -192,7 +190,7 @@ class Calibration:
         table, moved = self._recent, self._recent.moved
         self._costs = choice.with_room(self._costs, table.users)
         spans = [(first - moved, stop - moved) for first, stop in (before, after)]
-        choice.slide_costs(*self._costs, table.columns, *spans)
+        choice.slide_costs(self._costs.users, self._costs.cluster, table.columns, *spans)
 
     def _note_changes(self) -> None:
         """Note the first row at which a run was inserted."""

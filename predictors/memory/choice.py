@@ -81,15 +81,18 @@ class CostSums(NamedTuple):
     Attributes:
         users: by id of the user.
         cluster: of known users, each up to ``MOST_OF_USER`` runs, and of strangers.
+        nobody: of a user without runs.
     """
 
     users: Sums
     cluster: Sums
+    nobody: Sums
 
 
 def no_sums(users: int = 1) -> CostSums:
     """Return empty sums with room for a number of users."""
-    return CostSums(np.zeros((users, _FIELDS), np.int64), np.zeros((2, _FIELDS), np.int64))
+    shapes = ((users, _FIELDS), (2, _FIELDS), (_FIELDS,))
+    return CostSums(*(np.zeros(shape, np.int64) for shape in shapes))
 
 
 def with_room(sums: CostSums, users: int) -> CostSums:

@@ -86,7 +86,9 @@ def test_sbatch_tells_its_user_how_long_such_jobs_ran(well):
     eventually(lambda: predicted(well, asked) < 1800)
     script = ("--wrap", "true", "-o", "/dev/null", "-t", "30", "--comment", "first run")
     told = well.slurm.told("sbatch", *script)
-    assert told.count("walltimed: planned") == 2, "one of each plug-in"
+    assert told.count("walltimed: ") == 2, "one of each plug-in"
+    assert "planned 1 min of the 30 min requested" in told, "of the filter, which shortens limits"
+    assert "predicted 1 min, requested 30 min" in told, "of the filter of sbatch, which advises"
     silenced = well.slurm.told("sbatch", *script[:-1], "walltimed=off")
     assert "walltimed" not in silenced
 

@@ -30,8 +30,8 @@ def test_runs_that_a_killed_slurmctld_never_sent_are_found_in_its_accounts():
         site.slurm.lose_controller()
         site.start_service()
         assert set(site.runs()) == {str(known)}
-        assert reconciled(site) == {"accepted": 2, "duplicates": 1, "left_out": {}}
-        assert reconciled(site) == {"accepted": 0, "duplicates": 3, "left_out": {}}
+        assert reconciled(site) == {"accepted": 2, "duplicates": 1, "left_out": {}, "doubts": {}}
+        assert reconciled(site) == {"accepted": 0, "duplicates": 3, "left_out": {}, "doubts": {}}
         runs = site.runs()
     assert [runs[str(job)][0].submission.application for job in lost] == ["a", "b"]
     assert {runs[str(job)][0].submission.cluster for job in (known, *lost)} == {CLUSTER}

@@ -102,6 +102,14 @@ def test_the_answers_follow_from_the_runs_wherever_a_process_began():
         assert asked.costs(job) == silent.costs(job)
 
 
+def test_users_who_came_after_the_last_count_are_answered_by_the_cluster_alone():
+    """Many users whose sums have no place yet, on a cluster that is too young to count any run."""
+    runs = log(150, lambda place: 60.0 + place, HOUR, users=70)
+    costs = [taught(runs).costs(next_job(runs, f"u{user}", request=HOUR)) for user in (1, 40, 69)]
+    assert costs[0] == costs[1] == costs[2]
+    assert costs[0]["attention, request 30%"] == prior_of(1.0)[0][1]
+
+
 @pytest.mark.parametrize(("price", "warier"), [(0.0, 0.0), (1.0, -0.0286), (10.0, -0.2)])
 def test_the_prior_speaks_for_the_request_the_more_an_underestimate_costs(price, warier):
     by_attention, by_forest = prior_of(price)

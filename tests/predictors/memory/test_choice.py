@@ -78,7 +78,7 @@ def test_a_run_of_a_burst_counts_one_over_the_root_of_its_number():
 
 def slid(table, before, after, found=None):
     found = with_room(found or no_sums(), table.users)
-    slide_costs(*found, table.columns, before, after)
+    slide_costs(found.users, found.cluster, table.columns, before, after)
     return found
 
 

@@ -71,6 +71,7 @@ def shell(tmp_path):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
+    (tmp_path / "benchmarks").symlink_to(Path(__file__).parents[3] / "benchmarks")
     shell = Shell(tmp_path, port)
     shell.run(":")  # what it says of having no terminal belongs to no step
     yield shell

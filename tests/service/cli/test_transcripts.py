@@ -93,7 +93,7 @@ def down(_url):
 FINE = (ExitCode.OK, "")
 AWAY = (ExitCode.UNAVAILABLE, "does not answer")
 NO_QUEUE = (ExitCode.FAILED, "No queue")
-READING = (ExitCode.UNAVAILABLE, "still reads its history")
+READING = (ExitCode.UNAVAILABLE, "its history")
 NO_TOKEN = (ExitCode.FAILED, "401")
 
 STATES = {
@@ -108,7 +108,7 @@ STATES = {
     "wrong token": (closed, dict.fromkeys(COMMANDS, NO_TOKEN)),
     "too long a forecast": (
         slow_forecasts,
-        dict.fromkeys(COMMANDS, FINE) | {"ask": (ExitCode.UNAVAILABLE, "forecast")},
+        dict.fromkeys(COMMANDS, FINE),
     ),
     "down": (down, dict.fromkeys(COMMANDS, AWAY)),
 }
