@@ -7,6 +7,7 @@ too short, in mean runtimes of the log; the jobs of a young site are included.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
@@ -131,7 +132,7 @@ def table(parts: Sequence[tuple[LogPart, list[Row]]]) -> str:
     heads = ("log", "price", "best single", "its cost", "attention", AUTO, "to the best", "rate")
     lines = [
         (
-            part.name,
+            Path(part.trace).name.split(".")[0],
             f"{row.price:g}",
             row.best,
             *(f"{row.costs[name]:,.0f}" for name in (row.best, "attention", AUTO)),
