@@ -35,6 +35,7 @@ def test_two_workers_that_start_never_answer_from_a_part_of_the_history(sqlite_u
     starting = Service(sqlite_url, "--workers", "2")
     told = []
     try:
+        assert starting.process.stdout.readline().startswith("walltimed listens on")
         while not (told and starting.is_ready()):  # from the first connection that is taken
             told.append((USERS[0], answer(starting, USERS[0])))
         told += [(user, answer(starting, user)) for _ in range(ROUNDS) for user in USERS]

@@ -82,7 +82,7 @@ class Service:
         assert self.process.poll() is None, self.log.read_text()
         try:
             return self.client.get("/health/ready").is_success
-        except httpx.TimeoutException:  # the socket is open before any worker takes connections
+        except httpx.TransportError:  # the socket is open before any worker takes connections
             return False
 
     def end(self, number: signal.Signals) -> int:
