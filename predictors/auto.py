@@ -1,6 +1,7 @@
 """The method that answers with the candidate that has cost least: docs/auto.md."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple, Self
 
@@ -145,7 +146,8 @@ class Auto:
 
     def costs(self, submission: Submission) -> Mapping[str, float]:
         """Return by candidate how much more it has cost than the first, in shares of its cost."""
-        return {candidate.name: gain for candidate, gain in self._candidates(submission)}
+        candidates, costs = self._costs(submission)
+        return {each.name: cost for each, cost in zip(candidates, costs, strict=False)}
 
     def cluster_costs(self) -> tuple[Mapping[str, float], Mapping[str, float]]:
         """Return ``costs`` on the cluster: for users with earlier runs, and for those without."""
@@ -171,24 +173,23 @@ class Auto:
 
     def _answering(self, submission: Submission) -> tuple[DistributionMethod, Candidate]:
         """Return the candidate of least cost, the first among equals, and its method."""
-        candidate, _ = min(self._candidates(submission), key=lambda each: each[1])
+        candidates, costs = self._costs(submission)
+        candidate = candidates[costs.index(min(costs))]
         return self._forest if candidate.is_forest else self._attention, candidate
 
-    def _candidates(self, submission: Submission) -> Iterator[tuple[Candidate, float]]:
-        """Yield candidates and their differences of cost to the first, in shares of its cost."""
+    def _costs(self, submission: Submission) -> tuple[Sequence[Candidate], Sequence[float]]:
+        """Return candidates and their differences of cost to the first, in shares of its cost."""
         if not self._attention.has_distribution(submission):
-            yield KNOWN[0], 0.0
-            return
+            return KNOWN, (0.0,)
         by_request, by_forest = prior_of(self._attention.price)
         is_known, *gains = self._attention.gains(submission, by_request)
         candidates = KNOWN if is_known else STRANGERS
-        yield candidates[0], 0.0
-        yield from zip(candidates[1:4], gains, strict=True)
         if self._forest.has_distribution(submission):
-            _, *gains = self._forest.gains(submission, by_forest)
-            yield from zip(candidates[4:], gains, strict=False)
+            gains += self._forest.gains(submission, by_forest)[1:]
+        return candidates, [0.0, *gains][: len(candidates)]
 
 
+@lru_cache
 def prior_of(price: float) -> tuple[Gains, Gains]:
     """Return the differences of cost on a cluster without runs, by attention and by forest.
 
