@@ -162,7 +162,10 @@ def main(
     processes: Processes = None,
     distributed: Distributed = None,
 ) -> None:
-    """Print what auto costs beside every single method, for each log and price."""
+    """Print what auto costs beside every single method, for each log and price.
+
+    Example: python research/choice.py SDSC-SP2-1998-4.2-cln.swf.gz --limit 20000
+    """
     parts = log_parts(traces, limit, every)
     played = list(play_logs(play, parts, processes=processes, distributed=distributed))
     out.print(table(played), soft_wrap=True, markup=False)
