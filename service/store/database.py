@@ -158,7 +158,7 @@ class Database(ABC):
         """Make the database if it is missing, where administrators do not do so."""
 
     def start_writing(self, connection: Connection) -> None:
-        """Do what has to come first in a transaction that writes."""
+        """Run what has to come first in a transaction that writes."""
 
     @abstractmethod
     def back_up(self, copy: Path) -> None:

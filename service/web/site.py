@@ -214,7 +214,7 @@ def render_in_child(name: str, frame: Frame, query: PageQuery, facts: Any) -> by
 
 
 class Website:
-    """Has pages made by the page process, with the facts that only the serving process knows.
+    """Requests pages from the page process, with the facts that only the serving process knows.
 
     Args:
         worker: whose state is shown.
