@@ -193,8 +193,8 @@ class Auto:
 def prior_of(price: float) -> tuple[Gains, Gains]:
     """Return the differences of cost on a cluster without runs, by attention and by forest.
 
-    Before anything is known of a site a share on the request costs less: with a price of 1, 3 and
-    10 mean runtimes 2 to 3, 8 and 20% less on young logs (results/auto.txt).
+    They are an assumption, not a measurement of the site: before anything is known, a share on the
+    request is taken to cost 3, 8 and 20% less at a price of 1, 3 and 10 mean runtimes.
     """
     warier = -0.03 * price / (1.0 + price / 20.0)
     return (warier / 2, warier, 0.0), (0.0, warier / 2, warier)
