@@ -1,7 +1,7 @@
 """Answers of methods that have a distribution: prediction, interval, median, explanation."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -13,7 +13,6 @@ from predictors.base import (
     Memory,
     Question,
     capped,
-    limited,
     request_of,
 )
 from predictors.compiled import compiled, of_same_types
@@ -231,22 +230,6 @@ class DistributionMethod:
         replace_shares(evidence.values, evidence.weights, job, counts, found)
         return [float(seconds) for seconds in found]
 
-    def estimates(self, submission: Submission, prices: Floats) -> Floats:
-        """Return the predictions at several prices, in seconds."""
-        request = float(submission.requested_walltime)
-        evidence = self._evidence(submission)
-        if evidence is None or not evidence.own:
-            return np.full(len(prices), self.predict(submission).predicted_walltime)
-        values, weights, mean = evidence.values, evidence.weights, evidence.mean_runtime
-        return np.array(
-            [
-                limited(
-                    bayes_estimate(values, weights, len(values), request, price * mean), request
-                )
-                for price in prices.tolist()
-            ]
-        )
-
     def observe(self, completion: Completion) -> None:
         """Store the run among the recent ones."""
         self._recent.add(completion)
@@ -255,16 +238,6 @@ class DistributionMethod:
     def settle(self) -> bool:
         """Score some of the runs that wait for it; return whether others are left."""
         return self._calibration.settle()
-
-    def repriced(self, price: float) -> Self:
-        """Return a predictor at another price that shares the runs of this one.
-
-        Only one of the two may go on observing.
-        """
-        other = type(self).__new__(type(self))
-        vars(other).update(vars(self))
-        other._price = number("price", price, 0, 1000)  # noqa: SLF001 - of this class
-        return other
 
     def gains(self, submission: Submission, prior: Gains) -> tuple[bool, float, float, float]:
         """Return whether the user has earlier runs, and the differences of cost of candidates."""

@@ -1,5 +1,7 @@
 """Short words for submissions, runs of jobs, and predictions for them."""
 
+from copy import copy
+
 from predictors.jobs import Completion, Interval, Status, Submission
 from service.store import RecordedPrediction, ReportedCompletion, open_store
 
@@ -109,3 +111,15 @@ def runs_by_job(url: str) -> dict[str, list[Completion]]:
         reader.close()
         store.close()
     return found
+
+
+def at_price(method, price):
+    """Return a method of a distribution at another price, which shares the runs of this one."""
+    other = copy(method)
+    other._price = float(price)
+    return other
+
+
+def predictions_at(method, job, prices):
+    """Return the predictions of a method at several prices, in seconds."""
+    return [at_price(method, price).predict(job).predicted_walltime for price in prices]

@@ -8,7 +8,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import HOUR, ended, submission, taught
+from runs import HOUR, ended, predictions_at, submission, taught
 
 from predictors.base import COLD_START, Question
 from predictors.distribution import NO_ROW
@@ -125,7 +125,7 @@ def test_the_distribution_is_one_and_lies_within_the_request(log, copies, job):
         return
     values, weights, rows = attention.evidence(job)[:3]
     assert len(values) <= SUPPORT + KERNEL_RUNS - RECENT + 2 * TAIL_STEPS
-    estimates = attention.estimates(job, np.array([0.0, 3.0, 1000.0]))
+    estimates = predictions_at(attention, job, (0.0, 3.0, 1000.0))
     assert estimates[1] == attention.predict(job).predicted_walltime
     if len(values):
         assert np.isfinite(attention.network_inputs(job)[0]).all()
@@ -133,16 +133,6 @@ def test_the_distribution_is_one_and_lies_within_the_request(log, copies, job):
         assert (np.diff(values) >= 0).all()
         assert values.max() <= max(1.0, job.requested_walltime)
         assert (rows == NO_ROW).sum() == 1 + 2 * TAIL_STEPS  # the request, and the guess
-
-
-def test_another_price_shares_the_runs():
-    attention = told([ended(10.0, 100.0)], only(own_run=50), price=0)
-    other = attention.repriced(1000)
-    attention.observe(ended(20.0, 100.0))
-    assert (attention.price, other.price) == (0, 1000)
-    assert other.predict(submission()).basis.jobs == 2
-    with pytest.raises(ValueError, match="price"):
-        attention.repriced(1001)
 
 
 def test_the_shipped_weights_name_the_logs_they_were_learned_from():
@@ -163,7 +153,7 @@ def test_of_a_job_of_an_unknown_user_nothing_is_shown():
     attention, job = told([ended(10.0, 100.0)], only(kernel_share=0.5)), submission(user=None)
     shown, values, context = attention.network_inputs(job)
     assert (shown.shape, values.shape, context.shape) == ((len(FEATURES), 0), (0,), (0,))
-    assert attention.estimates(job, np.array([0.0, 9.0])).tolist() == [HOUR, HOUR]
+    assert predictions_at(attention, job, (0.0, 9.0)) == [HOUR, HOUR]
 
 
 def test_many_runs_are_ranked_by_two_threads_as_by_one(monkeypatch):
@@ -223,7 +213,7 @@ def test_an_explanation_to_somebody_new_names_no_runs_of_nobody_known():
 def test_before_any_run_there_is_no_distribution_and_the_request_is_answered():
     attention = Attention(weights=only())
     assert [len(each) for each in attention.evidence(submission())[:3]] == [0, 0, 0]
-    assert attention.estimates(submission(), np.array([0.0, 9.0])).tolist() == [HOUR, HOUR]
+    assert predictions_at(attention, submission(), (0.0, 9.0)) == [HOUR, HOUR]
     assert attention.predict(submission()).predicted_walltime == HOUR
 
 

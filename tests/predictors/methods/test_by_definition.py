@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import reference_distributions as reference
+from runs import at_price, predictions_at
 
 from predictors.methods.attention import Attention
 from predictors.methods.attention_network import shipped
@@ -84,7 +85,7 @@ def test_attention_is_what_its_formulas_say(log):
             shares(values, weights, values), abs=1e-5
         )
         for price in PRICES if evidence and evidence.own else ():
-            (answer,) = method.estimates(submission, np.array([price]))
+            (answer,) = predictions_at(method, submission, (price,))
             check_answer(answer, values, weights, job.q, price * mu)
             compared += 1
     assert compared > 300
@@ -98,7 +99,7 @@ def test_least_cost_is_what_its_formulas_say(log):
         values, weights, mu = reference.least_cost(ended, job)
         is_known = submission.user and method.evidence(submission).own
         for price in PRICES if is_known else ():
-            answer = method.repriced(price).predict(submission).predicted_walltime
+            answer = at_price(method, price).predict(submission).predicted_walltime
             check_answer(answer, values, weights, job.q, price * mu)
             compared += 1
     assert compared > 300

@@ -6,7 +6,7 @@ import reference_distributions as reference
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import HOUR, ended, submission, taught
+from runs import HOUR, at_price, ended, predictions_at, submission, taught
 
 from predictors.answers import CAUTIOUS_RATE
 from predictors.base import COLD_START, SHORTEST_ESTIMATE, Question
@@ -93,8 +93,8 @@ def test_a_new_user_is_predicted_cautiously_by_what_all_users_do():
     assert asked.predicted_walltime == prediction.predicted_walltime
     (by_level,) = method.quantiles(job, (1 - CAUTIOUS_RATE,))
     assert prediction.predicted_walltime == by_level
-    assert method.estimates(job, np.array([0.0, 9.0])).tolist() == [by_level, by_level]
-    assert method.predict(job) == method.repriced(9.0).predict(job), "whatever the price"
+    assert predictions_at(method, job, (0.0, 9.0)) == [by_level, by_level]
+    assert method.predict(job) == at_price(method, 9.0).predict(job), "whatever the price"
 
 
 def test_a_new_user_of_a_young_cluster_gets_the_request():
