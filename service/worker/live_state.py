@@ -136,8 +136,10 @@ class ClusterState:
         known, strangers = self._chooser.cluster_costs()
         return {
             "price": self._chooser.parameters["price"],
-            "costs": {name: round(cost, 4) for name, cost in known.items()},
-            "costs_without_runs": {name: round(cost, 4) for name, cost in strangers.items()},
+            "relative_costs": {name: round(cost, 4) for name, cost in known.items()},
+            "relative_costs_without_runs": {
+                name: round(cost, 4) for name, cost in strangers.items()
+            },
         }
 
     def _choosing(self) -> Auto:

@@ -84,7 +84,7 @@ def test_auto_answers_unless_a_method_is_set_and_says_who_answered(serve, sqlite
     shown = {method["name"]: method["parameters"] for method in methods["methods"]}
     assert methods["default"] == "auto"
     assert shown["auto"]["price"] == 1.0
-    assert shown["auto"]["costs"]["attention"] == 0.0
+    assert shown["auto"]["relative_costs"]["attention"] == 0.0
 
 
 def test_every_prediction_has_an_id_of_its_own(service):

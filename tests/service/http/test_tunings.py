@@ -292,7 +292,7 @@ def test_two_workers_follow_a_round_that_learns_a_forest_and_choose_alike(
     methods = {each["name"]: each for each in services[1].get("/v1/methods").json()["methods"]}
     assert methods["forest"]["adopted"]["tuning_id"] == done["tuning_id"]
     assert methods["attention"]["adopted"] is None
-    costs = methods["auto"]["parameters"]["costs"]
+    costs = methods["auto"]["parameters"]["relative_costs"]
     assert costs["attention"] == 0.0 > costs["forest"]
 
     # From now on every job takes as long as it requests, which no tree knows.

@@ -71,8 +71,10 @@ def test_after_a_start_all_is_ranked_and_auto_answers_as_by_itself():
     assert cluster.ask("attention", job, USUAL) == alone.ask(job, USUAL)
     assert cluster.ask("auto", job, USUAL) == by_itself.ask(job, USUAL)
     known, strangers = by_itself.cluster_costs()
-    assert cluster.choice["costs"] == {name: round(cost, 4) for name, cost in known.items()}
-    assert set(cluster.choice["costs_without_runs"]) == set(strangers)
+    assert cluster.choice["relative_costs"] == {
+        name: round(cost, 4) for name, cost in known.items()
+    }
+    assert set(cluster.choice["relative_costs_without_runs"]) == set(strangers)
 
 
 def test_a_start_asks_only_about_runs_of_which_it_is_remembered_how_they_ended(monkeypatch):
