@@ -99,7 +99,7 @@ def with_room(sums: CostSums, users: int) -> CostSums:
     """Return the sums with room for ids of users below ``users``."""
     if users <= len(sums.users):
         return sums
-    longer = no_sums(2 * users)
+    longer = no_sums(users)
     longer.users[: len(sums.users)] = sums.users
     return longer._replace(cluster=sums.cluster)
 

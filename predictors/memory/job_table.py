@@ -39,7 +39,7 @@ TEMPLATE_ATTRIBUTES = ("user", "group", "queue", "application")
 UNCHANGED = 1 << 62
 """Value of ``RowChanges.first`` as long as no row has changed."""
 
-FEWEST_ROWS = 64
+FEWEST_ROWS = 32
 """Number of rows of a new table."""
 
 
