@@ -159,9 +159,7 @@ class DistributionMethod:
         """Return the prediction of a known user's job in numbers.
 
         Args:
-            submission: of the job.
             window: the rows of runs that may count for it.
-            wanted: what is asked.
             calibrated: what levels are corrected by.
         """
         raise NotImplementedError
@@ -326,10 +324,7 @@ def score_row(
     """Write a run's PIT value and nonconformity score.
 
     Args:
-        numbers: of the runs.
-        row: of the run.
         values: support points that were predicted for it, in ascending order, in seconds.
-        weights: their weights.
         shortest: seconds that shorter runtimes count as, where no support point is shorter.
     """
     reached = cumulative(weights)
@@ -345,9 +340,7 @@ def bounds_of(evidence: Evidence, request: float, wanted: Wanted, counts: Counts
 
     Args:
         evidence: the distribution of the job's runtime.
-        request: of the job, in seconds.
         wanted: without a rate, users without runs get CAUTIOUS_RATE.
-        counts: of the calibration.
     """
     price, coverage, rate, elapsed, request_share = wanted
     own, others = evidence.own, evidence.others
@@ -377,11 +370,9 @@ def predict_interval(  # noqa: PLR0913, PLR0917 - machine code takes no struct
 
     Args:
         values: support points in ascending order, in seconds.
-        weights: their weights.
         job: its request and elapsed time.
         decision: seconds that an underestimate costs beside its error, and share of the request.
         levels: coverage, and share of underestimated jobs or below 0 for the least expected cost.
-        counts: of the calibration.
     """
     request, elapsed = job
     coverage, rate = levels
@@ -422,7 +413,6 @@ def gains_at(
     """Return whether a user has earlier runs, and the differences of cost of candidates.
 
     Args:
-        columns: the runs.
         window: the rows that may count for the job.
         job: number of last rows that are looked at for earlier runs, and id of the user.
         sums: of the runs that had ended when the job was submitted.
@@ -445,8 +435,6 @@ def estimate_with_request(
 
     Args:
         values: support points in ascending order, in seconds.
-        weights: their weights.
-        request: seconds.
         decision: seconds that an underestimate costs beside its error, and share of the request.
     """
     penalty, share = decision
@@ -474,8 +462,6 @@ def candidate_costs(
 
     Args:
         evidence: the distribution that was predicted for the run.
-        request: seconds.
-        runtime: seconds.
         price: of an underestimate, in mean runtimes.
     """
     values, weights, penalty = evidence.values, evidence.weights, price * evidence.mean_runtime

@@ -33,7 +33,6 @@ class Candidate(NamedTuple):
     """An estimate that ``auto`` may answer with.
 
     Attributes:
-        name: for people.
         is_forest: whether it is taken from the mean of the distributions of forest and attention.
         decision: how it is taken from the distribution; None for the request.
     """

@@ -39,7 +39,6 @@ class Evidence(NamedTuple):
 
     Attributes:
         values: support points in ascending order, in seconds, none longer than the request.
-        weights: their weights.
         rows: row of the run behind each of them, or NO_ROW.
         own: number of runs of the user.
         others: number of runs of other users.
@@ -62,9 +61,7 @@ def bayes_estimate(
 
     Args:
         values: support points in ascending order, in seconds.
-        weights: their weights.
         count: number of support points; the arrays may be longer.
-        request: seconds.
         penalty: seconds that an underestimate costs beside its error.
     """
     weight, weighted = 0.0, 0.0
@@ -108,7 +105,6 @@ def quantile_at(values: Floats, reached: Floats, request: float, level: float) -
     Args:
         values: support points in ascending order, in seconds.
         reached: by ``cumulative``.
-        request: seconds.
         level: between 0 and 1.
     """
     count = len(values)

@@ -22,8 +22,6 @@ class PredictionMeasures:
 
     Attributes:
         jobs: number of jobs that were predicted.
-        mean_absolute_error: seconds.
-        median_absolute_error: seconds.
         accuracy: mean of Tang et al.'s Equation 3.
         median_accuracy: median of Tang et al.'s Equation 3.
         underestimation_rate: share of the jobs that ran longer than predicted.
@@ -69,9 +67,7 @@ def measure(
     """Measure the predictions of one method, job by job.
 
     Args:
-        predicted: the predictions of the method.
         requested: the walltimes that the users requested.
-        actual: the runtimes of the jobs.
         lower: lower ends of the intervals; NaN where there is none.
         upper: upper ends of the intervals; NaN where there is none.
 

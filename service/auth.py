@@ -49,7 +49,6 @@ class Caller:
     """The rights of a caller: permitted operations and visible jobs.
 
     Attributes:
-        scopes: permitted operations.
         restricted_to: name in the history of the one user whose jobs the caller may see; None if
             the caller may see all jobs.
     """

@@ -102,7 +102,6 @@ class Client:
 
     Args:
         url: such as http://127.0.0.1:8580 or unix:/run/walltimed.sock; https works, too.
-        token: the bearer token to send.
         timeout: seconds until a silent service counts as unreachable.
         credential: makes the Authorization header of each request, if there is one, in the place
             of a token.

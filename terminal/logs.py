@@ -85,11 +85,7 @@ class Throttle:
 
 
 class SparseLog:
-    """A warning that is logged once in ten seconds, however often it is true.
-
-    Args:
-        sentence: what happened.
-    """
+    """A warning that is logged once in ten seconds, however often it is true."""
 
     def __init__(self, sentence: str) -> None:
         self._sentence = sentence

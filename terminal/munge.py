@@ -41,9 +41,6 @@ class CredentialRefusedError(ValueError):
 def encode(socket: Path) -> str:
     """Return a credential of this process's user, good for one request.
 
-    Args:
-        socket: of munged.
-
     Raises:
         MungeUnavailableError: munged does not answer, or libmunge is missing.
     """
@@ -65,7 +62,6 @@ def decode(credential: str, socket: Path) -> int:
 
     Args:
         credential: of the form ``MUNGE:…:``.
-        socket: of munged.
 
     Raises:
         CredentialRefusedError: it is not valid, no longer valid, or for another service.

@@ -51,7 +51,6 @@ def planned_reason(planned: float, requested: float, *, likely: float | None, me
 
     Args:
         likely: median in seconds; None from methods without a distribution.
-        method: that predicted.
     """
     if planned >= requested:
         return "as requested"
@@ -59,13 +58,7 @@ def planned_reason(planned: float, requested: float, *, likely: float | None, me
 
 
 def grounds_words(jobs: int, reason: str, method: str) -> str:
-    """Return the runs that a prediction rests on as text.
-
-    Args:
-        jobs: number of runs.
-        reason: of the basis.
-        method: that predicted.
-    """
+    """Return the runs that a prediction rests on as text."""
     if reason == "failure":
         return "the request, because the method failed"
     if not jobs:
@@ -82,7 +75,6 @@ def prediction_rows(
     Args:
         prediction: an object with ``likely``, ``interval`` and planned and requested walltime.
         basis: number of runs, and reason.
-        method: that predicted.
     """
     rests_on = grounds_words(basis["jobs"], basis["reason"], method)
     return {**number_rows(prediction, method), "rests on": rests_on}

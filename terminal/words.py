@@ -152,8 +152,6 @@ def changes(low: float, high: float, *, to: str = " to ") -> str:
     """The range of a change, such as ``-12 to +3%``; one change where both ends are said alike.
 
     Args:
-        low: the lowest change.
-        high: the highest change.
         to: what stands between them.
     """
     if change(low) == change(high):

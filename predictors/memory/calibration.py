@@ -281,7 +281,6 @@ def note_familiarity(columns: Columns, rows: tuple[int, int, int], history: int)
     """Note for each of the rows the familiarity group of its user at its submission.
 
     Args:
-        columns: the runs.
         rows: first row of all; begin and end of the rows to note.
         history: number of rows before a row that are looked at.
     """

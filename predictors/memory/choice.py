@@ -79,7 +79,6 @@ class CostSums(NamedTuple):
     """Sums of costs over the last runs of a table.
 
     Attributes:
-        users: by id of the user.
         cluster: of known users, each up to ``MOST_OF_USER`` runs, and of strangers.
         nobody: of a user without runs.
     """
@@ -111,8 +110,6 @@ def write_costs(
     """Write the cost of the first candidate for a run, and the differences of the others.
 
     Args:
-        numbers: of the runs.
-        row: of the run.
         costs: of the first candidate and of the others, in seconds.
         most: largest difference that counts, in seconds.
     """
@@ -127,7 +124,6 @@ def note_weights(columns: Columns, rows: tuple[int, int, int], history: int) -> 
     """Note the weight of each of the rows: 1 / sqrt(k) for the k-th run of a burst.
 
     Args:
-        columns: the runs.
         rows: first row of all; begin and end of the rows to note.
         history: number of rows before a row that are looked at.
     """

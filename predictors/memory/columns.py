@@ -26,8 +26,6 @@ class RowWindow(NamedTuple):
     """Rows that may count for a job.
 
     Attributes:
-        first: the first row.
-        stop: the end of the rows.
         time: Unix seconds; only runs that had ended by then count.
         newest: the last row of the job's user; NOWHERE without any.
     """
@@ -43,13 +41,9 @@ class JobQuery(NamedTuple):
 
     Attributes:
         user: interned id, as in the columns; UNKNOWN without, NEW if no stored run has it.
-        group: interned id.
-        queue: interned id.
-        application: interned id.
         request: requested walltime in seconds.
         processors: 1 where unknown.
         memory: KiB per processor, NaN where unknown.
-        submit: Unix seconds.
     """
 
     user: int
@@ -175,7 +169,6 @@ def insert(
     """Insert one run by its end time among the rows of the window, after equal end times.
 
     Args:
-        columns: the runs.
         window: first row and end of the rows.
         row: the first numbers of the run, up to SUBMIT.
         ids: its attributes.

@@ -149,8 +149,6 @@ def recount(
     """Slide all windows to the last rows.
 
     Args:
-        histograms: updated.
-        numbers: of the runs.
         before: the rows that are counted, plus the number of rows moved.
         now: first row of all, first row whose place counts, end of the rows, number of rows moved.
 

@@ -118,7 +118,6 @@ class JobTable:
     The rows of each user are linked, so that a search for one user's runs skips the others.
 
     Args:
-        capacity: number of runs.
         names_jobs: whether job ids are stored too.
         has_costs: whether costs of candidates are stored too.
 
@@ -255,7 +254,6 @@ class JobTable:
         """Return the ids of runs that share the attributes of ``template`` with a job.
 
         Args:
-            submission: the job.
             template: columns of the attributes to share; the ids of the others are ANY.
 
         Returns:

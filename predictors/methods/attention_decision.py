@@ -50,11 +50,7 @@ def evidence_of(
     """Return the distribution of a job's runtime, empty where no run counts for it.
 
     Args:
-        columns: the runs.
-        window: the rows that may count.
-        job: the job.
         history: number of the cluster's last runs that are searched.
-        model: the learned weights.
     """
     support = no_support()
     count, own, others, mean = gather(columns, window, history, job, support)
@@ -94,10 +90,8 @@ def score_rows(
     runs that the table may have dropped.
 
     Args:
-        columns: the runs.
         rows: first row of all; begin and end of the rows to write.
         history: number of last runs that are searched.
-        model: the learned weights.
         price: of an underestimate, in mean runtimes.
     """
     oldest, begin, end = rows
@@ -141,12 +135,8 @@ def weigh(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     """Return values in ascending order, their weights, and rows of the runs behind them.
 
     Args:
-        columns: the runs.
-        window: the rows that may count.
         history: number of last runs that are searched.
-        job: the job.
         points: support points of the job, and their number.
-        model: the learned weights.
     """
     support, count = points
     layers, share, runs = model
@@ -200,7 +190,6 @@ def mix_tails(
     Args:
         points: the distribution; the sum of its weights is 1.
         rows: of the runs behind the values.
-        request: seconds.
         runs: number of runs that the prior counts for, against the effective sample size of the
             weights; 0 leaves the distribution as it is.
 

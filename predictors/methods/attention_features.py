@@ -42,7 +42,6 @@ class Support(NamedTuple):
 
     Attributes:
         features: by feature and support point.
-        values: seconds.
         rows: row of the run behind each support point; NO_ROW for the request.
         context: numbers about user, job and cluster.
         runs: numbers of the runs behind support points, by kind of number (RANK to RUN_MEMORY).
@@ -119,11 +118,9 @@ def note_run(
     """Note the numbers of a run that is a support point.
 
     Args:
-        columns: the runs.
         place: row of the run, and index of the support point.
         rank: place of the run among the user's runs, and among those that are like the job.
         kind: of the support point.
-        support: updated.
     """
     row, index = place
     numbers, runs = columns[0], support.runs
@@ -345,8 +342,6 @@ def describe_user(runs: Floats, own: int, job: JobQuery, context: Singles) -> No
         runs: numbers of the runs behind support points, of which the user's come first, the newest
             foremost.
         own: number of runs of the user.
-        job: the job.
-        context: updated.
     """
     count = min(own, HABIT)
     context[19] = count == 0
@@ -400,7 +395,6 @@ def describe_like(runs: Floats, like: RowIds, count: int, context: Singles) -> N
         runs: numbers of the runs behind support points.
         like: indices of those that are like the job, newest first.
         count: number of these.
-        context: updated.
     """
     if count < 2:
         return

@@ -171,7 +171,6 @@ class Weights(Struct, frozen=True, kw_only=True, eq=False):
     """The learned weights and their origin.
 
     Attributes:
-        layers: arrays of the network.
         kernel_share: share of all weight that the handcrafted kernel has.
         tail_runs: number of runs that the tail mixture counts for.
         origin: logs, acknowledgements, settings, seed.

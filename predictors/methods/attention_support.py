@@ -84,11 +84,7 @@ def gather(
     """Fill in the support points of a job; the last of them is its request.
 
     Args:
-        columns: the runs.
-        window: the rows that may count.
         history: number of the cluster's last runs that are searched.
-        job: the job.
-        support: overwritten.
 
     Returns:
         The number of support points, the numbers of runs of the user and of others, and the mean

@@ -46,17 +46,7 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     trees: Trees,
     leaves: Leaves,
 ) -> Evidence:
-    """Return the distribution of a job's runtime, empty where no run counts for it.
-
-    Args:
-        columns: the runs.
-        window: the rows that may count.
-        job: the job.
-        settings: see ``Settings``.
-        model: the weights of attention.
-        trees: of the forest.
-        leaves: of the runs.
-    """
+    """Return the distribution of a job's runtime, empty where no run counts for it."""
     features = np.empty(_COUNT, np.float32)
     found = describe_job(columns, window, settings[0], job, model, (no_support(), features))
     heads = np.full(len(trees.roots), NO_LEAF, np.int32)
@@ -100,10 +90,6 @@ def blended(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     """Return the distribution by the leaves, with a share of that by attention.
 
     Args:
-        columns: the runs.
-        window: the rows that may count.
-        job: the job.
-        settings: see ``Settings``.
         attention: its distribution, and the number of runs that the tail mixture counts for.
         chains: previous row by tree and row, and the row where the job's leaf begins, by tree.
     """
@@ -134,10 +120,8 @@ def features_of_rows(
     runs that the table may have dropped.
 
     Args:
-        columns: the runs.
         rows: first row of all; begin and end of the rows.
         history: number of last runs that attention searches.
-        model: the weights of attention.
         features: by run, from ``begin`` on, and feature; overwritten.
     """
     oldest, begin, end = rows
@@ -173,11 +157,7 @@ def distribution_of_row(  # noqa: PLR0913, PLR0917 - machine code takes no struc
     That of a run which the trees that predict were learned on is given by the other trees.
 
     Args:
-        columns: the runs.
         rows: the first row of all, and the row of the run.
-        settings: see ``Settings``.
-        model: the weights of attention.
-        leaves: of the runs.
         work: support points and features, both overwritten.
     """
     oldest, row = rows
@@ -209,11 +189,7 @@ def score_rows(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     mean of both distributions, which is attention alone for runs that all trees were learned on.
 
     Args:
-        columns: the runs.
         rows: first row of all; begin and end of the rows to write.
-        settings: see ``Settings``.
-        model: the weights of attention.
-        leaves: of the runs.
         price: of an underestimate, in mean runtimes.
     """
     oldest, begin, end = rows

@@ -65,11 +65,7 @@ def describe_job(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     """Compute the features of a job, and return the distribution of its runtime by attention.
 
     Args:
-        columns: the runs.
-        window: the rows that may count.
         history: number of the cluster's last runs that are searched.
-        job: the job.
-        model: the weights of attention.
         work: support points and features of the job, both overwritten.
 
     Returns:

@@ -67,11 +67,8 @@ def weigh_leaves(
     sum to 1. A run that shares several leaves occurs as often.
 
     Args:
-        columns: the runs.
-        previous: of the leaves.
         heads: a row from which the runs of the job's leaf are linked, by tree.
         rows: the first row, and the time (Unix seconds) at which a run must have ended.
-        job: the job.
     """
     first, time = rows
     numbers = columns[0]
@@ -103,10 +100,7 @@ class LeafIndex:
     """The leaves of a table's runs, computed when they are needed.
 
     Args:
-        table: the runs.
-        trees: number of trees.
         nodes: number of nodes of all trees.
-        compute: computes leaves.
         linked: number of last rows that are in leaves at least.
     """
 

@@ -66,10 +66,7 @@ def weigh_runs(
     """Return the rows of the user's last runs, newest first, and their weights.
 
     Args:
-        columns: the runs.
         rows: first row, end of rows, and a row from which those of the user are linked backwards.
-        job: the job.
-        most: largest number of runs.
     """
     first, stop, row = rows
     found, weights = np.empty(most, np.int64), np.empty(most)
@@ -90,9 +87,6 @@ def weigh(
     """Return the distribution of a job's runtime by the kernel alone.
 
     Args:
-        columns: the runs.
-        window: the rows that may count.
-        job: the job.
         settings: most runs of the user, and number of the cluster's last runs to search.
     """
     most, history = settings
@@ -141,7 +135,6 @@ def score_rows(columns: Columns, rows: tuple[int, int, int], settings: tuple[int
     runs that the table may have dropped.
 
     Args:
-        columns: the runs.
         rows: first row of all; begin and end of the rows to write.
         settings: most runs of the user, and ``history``.
     """

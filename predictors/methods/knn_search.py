@@ -140,8 +140,6 @@ def nearest(
     """Return the number of neighbours of a job, and mean and deviation of their runtimes.
 
     Args:
-        columns: the runs.
-        window: the rows that may count.
         sizes: N, K, and the number of runs over which the features are scaled.
         ids: attributes that must match; ANY where the template leaves one out.
         features: of the job, NaN where unknown.

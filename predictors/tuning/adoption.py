@@ -42,7 +42,6 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """The gain of a change on runs that it was not made on.
 
     Attributes:
-        cases: number of runs.
         gain: relative, of the mean cost; negative where the change loses.
         error: standard error of the gain; None where it is unknown.
         wins: whether the gain exceeds the demand.
@@ -66,7 +65,6 @@ def compare(before: Floats, after: Floats, users: Sequence[str], demand: Demand)
     Args:
         before: costs without the change, in the order in which the runs ended.
         after: costs with it.
-        users: users of the runs.
         demand: the least gain that counts.
     """
     if not len(before):
@@ -132,7 +130,6 @@ class Adopted(Struct, Generic[Content], frozen=True, kw_only=True):
     """An adopted value and the one it replaced.
 
     Attributes:
-        now: the value in force.
         before: the value it replaced; None if there is none to return to.
         since: end of the last run that the adoption was judged by, Unix seconds.
     """
@@ -194,7 +191,6 @@ def adopt_or_revert(
         tunable: proposes and judges.
         adopted: the value in force.
         older: runs to make a proposal on.
-        later: the runs after these.
 
     Returns:
         The change, and the value in force after it.

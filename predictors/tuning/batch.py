@@ -63,7 +63,6 @@ class Batch:
     Attributes:
         requests: requests of the trial jobs, in seconds.
         runtimes: runtimes of the trial jobs, in seconds.
-        users: users of the trial jobs.
         ends: end times of the trial jobs, Unix seconds.
         usable_attributes: attributes that any trial job has; a template with another one matches
             nothing.

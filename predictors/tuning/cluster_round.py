@@ -24,7 +24,6 @@ class ClusterParameters(Struct, frozen=True, kw_only=True):
     """The results of rounds in force for a cluster.
 
     Attributes:
-        knn: parameters of knn.
         forest: the trees of forest; None without.
     """
 
@@ -61,7 +60,6 @@ def tune_cluster(
 
     Args:
         completions: of the cluster, in the order of their observation.
-        in_force: the results in force.
         plan: the jobs and the subjects of the round.
         report: called with the progress of the search for knn's parameters.
 

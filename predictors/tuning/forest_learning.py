@@ -45,7 +45,6 @@ def learned_anew(forest: Forest, seed: int = 0) -> LearnedForest | None:
 
     Args:
         forest: observed the runs.
-        seed: of scikit-learn.
     """
     features = forest.features()
     later = min(JUDGED, len(features) // 2)
@@ -71,7 +70,6 @@ def learn(forest: Forest, features: Singles, later: int, seed: int = 0) -> Learn
         forest: observed the runs.
         features: of all runs, as they were at their submissions.
         later: number of last runs that nothing is learned on.
-        seed: of scikit-learn.
     """
     runtimes, requests, ends = forest.runtimes()
     chosen = np.flatnonzero(~np.isnan(features[: len(features) - later, 0]))[-MOST_RUNS:]

@@ -38,7 +38,6 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     """The best parameters of a search.
 
     Attributes:
-        parameters: the best parameters.
         cost: their cost on the batch, in seconds.
         costs: the best cost after each generation or step.
         evaluations: number of sets of parameters that were tried.
@@ -80,7 +79,6 @@ def genetic(batch: Batch, plan: TuningPlan, *, report: ProgressReport = no_repor
     Args:
         batch: the jobs they are tried on.
         plan: cost, population, largest number of generations, and seed.
-        report: called after each generation.
     """
     from deap import tools  # noqa: PLC0415 - in rounds only
 

@@ -34,7 +34,6 @@ class KnnRound(Struct, frozen=True, kw_only=True):
     """The result of a round of tuning knn.
 
     Attributes:
-        before: the parameters in force before.
         after: the best of the search; of a dropped adoption the parameters that are back.
         adopted: whether ``after`` beat ``before`` on the test jobs, by more than noise.
         dropped: whether ``before``, adopted by an earlier round, has lost on later jobs.
@@ -42,8 +41,6 @@ class KnnRound(Struct, frozen=True, kw_only=True):
         review: of an earlier adoption, on the jobs that have ended since.
         costs: best cost on the training jobs after each generation or step, in seconds.
         evaluations: number of sets of parameters tried.
-        training_jobs: number of training jobs.
-        test_jobs: number of test jobs.
     """
 
     before: Trial
@@ -63,7 +60,6 @@ class EndedJob(NamedTuple):
 
     Attributes:
         place: index among the test jobs, negative for training jobs.
-        end: Unix seconds.
     """
 
     place: int
@@ -75,7 +71,6 @@ class KnnTunable:
 
     Args:
         jobs: training and test jobs, with their neighbours.
-        plan: of the round.
         search: finds the best parameters on training jobs.
 
     Attributes:
@@ -151,9 +146,6 @@ def tune(
 
     Args:
         completions: completions of one cluster, in the order of their observation.
-        adopted: the parameters in force.
-        plan: the jobs and the search.
-        report: called with the progress.
 
     Returns:
         The round in detail and as a change, and the parameters in force after it.

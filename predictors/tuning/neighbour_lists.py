@@ -72,7 +72,6 @@ def build_lists(
 
     Args:
         columns: the past jobs, in order of their end.
-        stop: their number.
         sizes: largest N, largest K, and number of jobs that the features are scaled over.
         queries: submit time, features and attributes of the jobs, each job a row.
         usable: attributes that templates may use, as a template.
@@ -121,7 +120,6 @@ def statistics(
 
     Args:
         lists: the answer of build_lists.
-        runtimes: runtimes of the past jobs.
         template: number of the template, which says what attributes must match.
         history: N.
         ladder: the values of K, increasing.

@@ -46,8 +46,6 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
             round is due when ``test`` jobs have ended since the last.
         penalty: price of underestimating; see ``batch.cost_of``.
         generations: of the genetic search, at most.
-        population: of the genetic search.
-        seed: of the genetic search.
         subjects: of the round: ``knn``, its parameters; ``forest``, its trees.
         errors: number of standard errors by which a proposal has to win; a later loss by half of
             them drops it.

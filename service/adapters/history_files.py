@@ -40,7 +40,6 @@ class HistoryFile:
 
     Attributes:
         reports: the runs that can be learned from.
-        count: number of these runs.
         rejected: lines that are not jobs, with reasons.
         left_out: number of jobs that cannot be learned from, by rule.
         doubts: number of runs whose fields contradict each other, by contradiction.

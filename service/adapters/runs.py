@@ -65,8 +65,6 @@ def checked_elapsed(  # noqa: PLR0913  one keyword for each fact of a run
 
     Args:
         elapsed: seconds that the record says the job ran.
-        span: seconds from start to end.
-        cpu_time: used seconds of all processors.
         needs_proof: whether an elapsed time needs a CPU time beside it.
 
     >>> checked_elapsed(0.0, span=3600.0)[0], checked_elapsed(1800.0, span=3600.0)[0]

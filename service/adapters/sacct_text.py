@@ -170,7 +170,6 @@ class _Layout:
 
     Attributes:
         columns: names in lower case.
-        separator: of the cells.
         is_named: whether the file names the columns; if not, it is an export for Open XDMoD.
         is_quoted: whether cells stand in quotes, as spreadsheets write them.
     """

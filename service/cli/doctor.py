@@ -85,7 +85,6 @@ class DoctorReport(Struct, frozen=True, kw_only=True):
     """The facts and faults that were found.
 
     Attributes:
-        findings: faults.
         clusters: predictions and runs of each cluster.
         filters: submit filters that have asked.
         warnings: sentences about too many clusters.
@@ -109,9 +108,6 @@ def diagnosed(
     """Compare service, history and this machine.
 
     Args:
-        days: to look back.
-        url: by default the settings'.
-        token_file: file with any valid token.
         silent: whether the name of the history is not printed.
     """
     since = now - days * DAY

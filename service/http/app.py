@@ -33,11 +33,7 @@ SECONDS_PER_HOUR = 3600.0
 
 
 class GatedFastAPI(FastAPI):
-    """FastAPI behind the gate, which receives every request first.
-
-    Attributes:
-        gate: serves every request.
-    """
+    """FastAPI behind the gate, which receives every request first."""
 
     gate: Gate
 

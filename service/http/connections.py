@@ -60,7 +60,6 @@ class BoundedProtocol(HttpToolsProtocol):
     Each connection has one timer, which is set to its next deadline.
 
     Attributes:
-        head_seconds: time limit of a head.
         silent_seconds: time limit of a body without a byte, and of an answer that is not read.
         lingering_seconds: lingering close: seconds to drain input, so that the client receives
             the error.

@@ -102,12 +102,9 @@ class Endpoint:
     """One route: the application behind it, and who may call it.
 
     Attributes:
-        app: the application behind it.
         is_open: whether the route needs no token.
-        is_for_filters: whether submit filters call it.
         is_for_programs: whether filters and reporters call it, and no user beside them.
         scopes: of which a token must have one; none if any valid token will do.
-        metrics: where passages are counted.
     """
 
     app: ASGIApp
@@ -134,12 +131,9 @@ class Gate:
     much as a prediction. All others are found by FastAPI as usual.
 
     Args:
-        app: FastAPI's application.
-        guard: knows the tokens.
         find_new_tokens: lets the guard know those that were issued before the call.
         munge: knows the users of MUNGE credentials.
         names: under which the service answers while it asks for no tokens; None: any.
-        metrics: where requests are counted.
     """
 
     def __init__(  # noqa: PLR0913 - each is named where it is handed over

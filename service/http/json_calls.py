@@ -66,8 +66,6 @@ class JSONCall:
         endpoint: coroutine function that returns the answer; its last argument is the body.
         arguments: read the endpoint's other arguments from the connection's scope.
         validate: decodes the bytes of a body; raises ValidationError of pydantic.
-        limit: largest body in bytes.
-        status: HTTP status of the answer.
     """
 
     endpoint: Callable[..., Awaitable[Any]]

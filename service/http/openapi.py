@@ -248,7 +248,6 @@ class Call:
     """One call, for the gate.
 
     Attributes:
-        method: HTTP method.
         route: its path, and its endpoint behind FastAPI.
         scopes: scopes of which a token must have one; empty: any valid token; None: no token.
         past_fastapi: serves the call in FastAPI's place; None: FastAPI does.
@@ -261,11 +260,7 @@ class Call:
 
 
 class Calls:
-    """The calls of a service, in the order of their declaration.
-
-    Attributes:
-        declared: all calls so far.
-    """
+    """The calls of a service, in the order of their declaration."""
 
     def __init__(self, router: APIRouter) -> None:
         self._router = router
@@ -333,12 +328,8 @@ class Calls:
         """Return a decorator that declares a call with a JSON body, which is served past FastAPI.
 
         Args:
-            call: method and path.
-            tag: group of calls.
             scopes: scopes of which a token must have one.
-            limit: largest body in bytes.
             decoder: returns the validator of a body, from the type of the endpoint's last argument.
-            status: HTTP status of the answer.
             errors: errors besides those of every call with a body.
         """
 

@@ -44,8 +44,6 @@ class Visitors:
     """Finds the sessions of browsers by their cookies.
 
     Args:
-        guard: knows the tokens.
-        store: keeps the sessions.
         find_new_tokens: lets the guard know those that were issued before the call.
         seconds: after which a browser has to log in again.
         proxy: whose headers name visitors; None: no proxy.

@@ -69,7 +69,6 @@ class JobForecast(Struct, kw_only=True, gc=False):
     Attributes:
         predicted: runtime as it was last predicted, in seconds.
         points: forecasts, the first and the last one among them; thinned between the two.
-        before: forecast before the last one.
         position: place among the jobs that wait for the same processors, from 1.
         waits: whether the job waited when it was forecast last.
         basis: of ``predicted``; None where the caller has predicted the job.
@@ -104,7 +103,6 @@ class JobForecast(Struct, kw_only=True, gc=False):
         """Return how much later the last forecast has the job start, or end if it runs.
 
         Args:
-            running: whether the job runs.
             since_arrival: compare with the first forecast, not with the one before the last.
         """
         before = (self.points[0] if self.points else None) if since_arrival else self.before
@@ -169,7 +167,6 @@ class ForecastState(Struct, frozen=True, kw_only=True):
 
     Attributes:
         made_at: ``taken_at`` of the snapshot that was forecast last; None before the first.
-        age: seconds since then.
         no_interval: reason why it has no intervals; None if it has.
         is_old: whether a newer snapshot is overdue.
     """

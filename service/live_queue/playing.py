@@ -63,9 +63,7 @@ class PoolQueue:
     """The jobs of one pool.
 
     Attributes:
-        queue: as the simulator takes it.
         running: places of its running jobs in the list of all jobs.
-        waiting: places of its waiting jobs.
         quantiles: of the running and of the waiting jobs.
     """
 
@@ -131,8 +129,6 @@ class PoolForecast:
     The waiting jobs are those that were played: the first ones, if time was short.
 
     Attributes:
-        starts: of the waiting jobs.
-        ends: of the waiting jobs.
         coverage: probability that a range contains the time; None without ranges.
         no_interval: reason why there are no ranges; None with ranges.
         nodes: places of the nodes of the waiting jobs, where the policy names nodes.
@@ -325,7 +321,6 @@ class FreeProcessors(NamedTuple):
 
         Args:
             spans: start, end and processors of each job, in seconds from now.
-            processors: of the pool.
         """
         starts, ends, sizes = np.array([(0.0, 0.0, 0.0), *spans]).T
         times, places = np.unique(np.maximum(0.0, [*starts, *ends]), return_inverse=True)
@@ -397,7 +392,6 @@ def has_known_errors(ratios: Sequence[float], quantiles: Iterable[Quantiles]) ->
 
     Args:
         ratios: recent ratios of runtime to prediction, for jobs without quantiles.
-        quantiles: runtime quantiles of each job.
     """
     return len(ratios) >= ENOUGH_RATIOS or all(each is not None for each in quantiles)
 

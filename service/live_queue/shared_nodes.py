@@ -39,7 +39,6 @@ class SharedQueue:
         snapshot: the queue; its rules name the formulas.
         estimates: of its jobs, one for each.
         nodes: the nodes with their local load, and no parallel job on them.
-        policy: starts the jobs.
     """
 
     snapshot: QueueSnapshot
@@ -78,7 +77,6 @@ def play_shared(queue: SharedQueue, ratios: Sequence[float], samples: int) -> Po
     There are no other futures if no prediction decides when a job ends.
 
     Args:
-        queue: the cluster and its jobs.
         ratios: recent ratios of runtime to prediction, ascending, for jobs without quantiles.
         samples: number of other futures; none are played while too few errors are known.
     """

@@ -54,7 +54,6 @@ class LiveJob(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
     Attributes:
         submission: as it was submitted, with its job id.
-        state: running, waiting or held.
         start_time: Unix seconds; None before the start.
         reason: reason of the wait, in the resource manager's word.
         predicted_walltime: prediction made at the submission, in seconds, if the caller sent one.

@@ -49,10 +49,8 @@ class ShowingQueue:
     """Shows one queue at a time.
 
     Args:
-        method: that answers.
         max_age: seconds after which a snapshot is old.
         find_queue: returns the queue of a cluster; None if none was handed over.
-        pseudonyms: replaces the names of people.
     """
 
     def __init__(

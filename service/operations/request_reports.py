@@ -105,7 +105,6 @@ def suggested_request(
         levels: shares of the runs, ascending.
         runtimes: seconds that these shares of the runs do not exceed.
         share: share of the runs that the request should hold.
-        request: present request, in seconds.
     """
     if runtimes is None:
         return None

@@ -303,12 +303,6 @@ class LikeRuns:
 
     ``least-cost`` answers in the place of a method without a distribution. Nothing is known for a
     user without runs: those of other users are not like this user's.
-
-    Args:
-        state: methods of the cluster.
-        method: method of the prediction.
-        submission: job as it is written.
-        prediction: prediction of that job.
     """
 
     def __init__(

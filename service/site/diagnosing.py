@@ -143,10 +143,7 @@ def diagnose(  # noqa: PLR0913 - what is compared
     """Return all faults, those of the service first.
 
     Args:
-        service: signs of the running service.
         clusters: signs of the history with this fingerprint.
-        fingerprint: of the history.
-        release: of this command.
         site: faults of the resource manager, found when they are iterated.
     """
     found = [*check_service(service, fingerprint, release, now)]

@@ -30,8 +30,6 @@ class UpdaterSettings(Struct, frozen=True, kw_only=True):
         timeout: seconds for each command of Slurm and each answer of the service.
         slurm_bin: directory of Slurm's commands; None if they are on the path.
         hands_over: whether the queue is sent to the service.
-        log_level: lowest severity of log records.
-        log_format: of log records.
     """
 
     options: UpdaterOptions

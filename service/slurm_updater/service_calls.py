@@ -24,7 +24,6 @@ class HandOver:
     """Sends the queue and the machine to the service, in the place of what was sent before.
 
     Args:
-        slurm: the commands.
         cluster: name of the queue; None is Slurm's ClusterName.
     """
 

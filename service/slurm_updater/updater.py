@@ -50,7 +50,6 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
             ``sjf-aging``, else ``USUAL_SITE_FACTOR``.
         soft_floor: seconds below which no TimeMin is set.
         users, accounts, partitions: names whose jobs are updated; None means all.
-        interval: seconds from round to round.
         share: largest share of slurmctld's time for updates, which all end within the interval.
         off_switch: file that stops every effect on jobs; empty for none.
     """
@@ -98,7 +97,6 @@ class JobChange(Struct, frozen=True):
     Attributes:
         job_id: Slurm's number of it.
         target: what scontrol calls it.
-        settings: by scontrol's names.
         time_min: minutes that it has before.
     """
 
@@ -115,7 +113,6 @@ class QueueUpdate(Struct, kw_only=True):
         jobs: that wait or run, and are concerned.
         asked: jobs that the service was asked about.
         planned: what was, or is to be, changed.
-        updated: jobs that were changed.
         refused: why Slurm did not change a job, or not all that was to be changed, by job.
         postponed: changes that are left to the next round, for the sake of slurmctld.
         update_seconds: slurmctld's time for an update, without waits for locks; None if unknown.
@@ -137,7 +134,6 @@ class JobMemory(Struct, gc=False, kw_only=True):
 
     Attributes:
         estimate: last answer of the service; None before the first.
-        first_asked: time of the first answer.
         due_again: Unix seconds from which the job is predicted again, where that matters.
         site_factor: present one; None if it is unknown.
         refused: changes that Slurm refused last.
@@ -159,10 +155,7 @@ class Updater:
     round that fails leaves jobs as they are.
 
     Args:
-        slurm: the commands.
-        service: answers about jobs.
         hand_over: sends the queue to the service in each round; None if it is not to be sent.
-        sleep: pauses for some seconds.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a round, and what tests replace

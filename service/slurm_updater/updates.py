@@ -128,9 +128,7 @@ class UpdatePace:
     until an answer.
 
     Args:
-        slurm: the commands.
         share: largest share of slurmctld's time, more than 0 and at most 1.
-        sleep: pauses for some seconds.
     """
 
     def __init__(

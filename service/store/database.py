@@ -104,7 +104,6 @@ class Database(ABC):
 
     Attributes:
         name: for people; without a password.
-        engine: hands out connections.
         log_order: columns that sort completions as they are read from the log.
         settled: SQL condition on completions: the row is before ``:horizon``, where no further
             rows appear.

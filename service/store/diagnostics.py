@@ -33,7 +33,6 @@ class ClusterDiagnostics(Struct, frozen=True, kw_only=True):
         overdue: open predictions, made after the last run ended, of jobs that must have ended
             unless they waited for more than an hour.
         last_run: end of the last run, without ends in the future; None without runs.
-        runs: number of ended runs.
         ahead: number of runs with an end in the future.
         answerable: number of runs submitted after the first of the predictions.
         unasked: number of runs submitted after the last of the predictions.

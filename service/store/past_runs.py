@@ -71,7 +71,6 @@ class ClusterHistory(Struct, frozen=True, kw_only=True):
     """The length of a cluster's history.
 
     Attributes:
-        runs: number of stored runs.
         last_end: end of the last of them, in Unix seconds.
     """
 
@@ -131,7 +130,6 @@ class PastRuns:
         Args:
             since: Unix seconds, the first that belongs to the period.
             until: Unix seconds, the first after the period.
-            most: number of runs.
         """
         end = completions.c.end_time
         wanted = _RUNS.where(completions.c.cluster == cluster, end >= since, end < until)
@@ -190,7 +188,6 @@ class PastRuns:
         Args:
             before: the horizon up to which the log is read, and now, in Unix seconds.
             memory: of the methods that learn.
-            clusters: clusters to read.
             but_latest: number of a cluster's latest runs that are skipped, together with runs
                 that ended in the same second as the first of them; 0 skips none.
         """
@@ -252,7 +249,6 @@ class ScoredPrediction(Struct, frozen=True, kw_only=True):
     """The prediction that a run was scored by.
 
     Attributes:
-        method: that answered.
         median: seconds; None where the method gave none.
         interval: None where the method gave none.
     """
@@ -268,7 +264,6 @@ class EndedRun(Struct, frozen=True):
     """One run of a job.
 
     Attributes:
-        run: as it was reported.
         prediction: None if none was recorded, or it has been deleted.
     """
 

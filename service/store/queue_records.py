@@ -25,7 +25,6 @@ class WaitScore(Struct, frozen=True, kw_only=True):
         queue: empty for jobs that name none.
         made: when the forecasts were made: ``arrival`` or ``since``.
         jobs: number of started jobs, in fractions where a part of a job's forecasts counts.
-        wait: real waits, in seconds.
         error: forecast minus real wait, in seconds.
         intervals: number of forecasts with an interval.
         covered: number of these intervals that held the start.
@@ -95,7 +94,6 @@ class Queues:
         """Return the start times of ended jobs, by job id.
 
         Args:
-            cluster: of the jobs.
             submitted: submission times by job id; the first start after it counts.
         """
         found: dict[str, float] = {}

@@ -164,9 +164,6 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
     """The predictions for one submission, stored until its job ends.
 
     Attributes:
-        prediction_id: unique id.
-        method: method that answered.
-        predicted_walltime: its answer in seconds.
         estimates: answers in seconds, by method, with that of ``method``.
         median: of the answer in seconds, where the method gives a distribution.
         interval: of the answer, where the method gives one.

@@ -57,7 +57,6 @@ class MethodScore(Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: the part of the jobs: a day since 1970, or a queue, group or class of processors.
-        jobs: number of scored jobs.
         underestimation_rate: share of jobs that ran longer than predicted.
         accuracy: mean of min(p, r) / max(p, r) over predictions p and runtimes r (Tang et al.
             2013, Eq 3).
@@ -209,7 +208,6 @@ class Scores:
         """Return the scores over the jobs of the last ``days`` days, by a property of jobs.
 
         Args:
-            cluster: of the jobs.
             side: the property; its values are the labels.
             days: counted back from the newest day that has scores.
         """
@@ -286,7 +284,6 @@ def _compare(prediction: Any, runtime: float, sums: _ByMethod) -> None:
 
     Args:
         prediction: an open prediction, or a row of a scored one.
-        runtime: of its job, in seconds.
         sums: sums by method, which are changed.
     """
     for method, seconds in decode_estimates(prediction.estimates).items():

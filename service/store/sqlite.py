@@ -247,7 +247,6 @@ class SqliteLogReader:
     """Compares SQLite's `data_version` before every read: it changes with commits of others.
 
     Args:
-        file: the database.
         connect: opens a connection to it that does not wait for locks.
         meaning: returns the store's error for an error of the driver.
         after: place in the log; rows after it are read.

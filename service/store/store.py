@@ -31,12 +31,7 @@ class Store:
     Attributes:
         tunings: tuning rounds and the parameters that they adopted.
         queues: the live queues of clusters, and the errors of their forecasts.
-        past_runs: the runs of all clusters.
         ended_jobs: the runs of one job, and its prediction.
-        erasures: delete parts of the history.
-        scores: errors of the methods.
-        tokens: API tokens.
-        sessions: sessions of browsers.
     """
 
     def __init__(self, database: Database) -> None:

@@ -25,7 +25,6 @@ class Token(Struct, frozen=True, kw_only=True):
     """An API token without its secret.
 
     Attributes:
-        token_id: public part, safe to log.
         name: purpose, in the administrator's words.
         scopes: permitted operations; ``admin`` permits everything.
         user: name in the history of the user whose jobs a token of scope ``self`` may see.

@@ -96,15 +96,10 @@ class Tuning(Struct, frozen=True, kw_only=True):
     """One round of tuning.
 
     Attributes:
-        tuning_id: unique id.
-        cluster: cluster whose runs are used.
-        state: of the round.
         origin: reason of the round: ``history`` or ``command``; older ones also ``request``.
         plan: data and goal of the search.
         started_at: Unix seconds of the last start.
-        finished_at: Unix seconds of the end.
         outcome: findings of a round that is done.
-        error: reason of a failure.
     """
 
     tuning_id: str

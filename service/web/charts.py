@@ -35,10 +35,8 @@ class ChartLine(Struct, frozen=True, kw_only=True):
     """One line.
 
     Attributes:
-        label: in the legend.
         values: one for each place of the chart; None leaves a gap.
         colour: a name of the palette.
-        dash: how the line is broken.
         heavy: whether it is the one to look at first.
         fill: whether the space below is tinted.
     """
@@ -55,11 +53,7 @@ class Chart(Struct, frozen=True, kw_only=True):
     """Lines over time.
 
     Attributes:
-        name: of the element.
-        title: what is drawn.
         says: how to read it, in a sentence.
-        x: Unix seconds of the points.
-        unit: of the values.
         empty: said in the place of a chart of fewer than two points.
         by: what a place is.
         most: the upper end of the axis; None: what the values need.

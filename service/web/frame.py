@@ -69,10 +69,7 @@ class Frame(Struct, frozen=True):
     """The frame of one page.
 
     Attributes:
-        visitor: who looks at it.
         path: of the page's entry in the menu.
-        cluster: that the page is about.
-        clusters: that may be chosen.
         url: address of the service as the visitor reaches it.
     """
 
@@ -120,11 +117,7 @@ class Assets:
 
 
 class Renderer:
-    """Renders templates of this package.
-
-    Args:
-        assets: what pages link to.
-    """
+    """Renders templates of this package."""
 
     def __init__(self, assets: Assets) -> None:
         self._environment = Environment(
@@ -197,7 +190,6 @@ class PageSources:
     Attributes:
         store: the history.
         cache: answers that were read lately.
-        queues: shows live queues.
         reports: compares requests with runtimes.
     """
 

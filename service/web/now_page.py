@@ -50,7 +50,6 @@ class ClusterRow(Struct, frozen=True, kw_only=True):
     """One cluster in the table.
 
     Attributes:
-        history: size of its history.
         score: of the method that answers, over the last days; None without scored jobs.
         requests: the score of users' requests over the same days.
         round_error: why the newest round of tuning failed.
@@ -77,7 +76,6 @@ class ServiceFacts(Struct, frozen=True, kw_only=True):
 
     Attributes:
         health: as the probe of readiness says it.
-        asks_for_tokens: whether calls need a token.
         is_loopback: whether only this machine can reach the service.
         dropped: number of predictions that could not be recorded.
         queues: the live queues, without their jobs.

@@ -49,11 +49,9 @@ class Page(Struct, frozen=True, kw_only=True):
     """A page.
 
     Attributes:
-        path: its address.
         menu: path of its entry in the menu.
         title: of the page and its entry; None for a page without an entry, whose view has a title.
         view: returns the variables of its template.
-        query: its parameters.
         refresh: seconds after which its script asks for it again; None for never.
         state: returns a value that changes with the content, where several visitors may share it.
     """
@@ -217,9 +215,6 @@ class Website:
     """Requests pages from the page process, with the facts that only the serving process knows.
 
     Args:
-        worker: whose state is shown.
-        process: makes the pages.
-        queues: shows live queues.
         what_if: forecasts jobs that are not submitted.
         ranking: knows the accuracy of users' requests.
     """
@@ -245,8 +240,6 @@ class Website:
         """Return a page; visitors who may see no other user see their own instead of all.
 
         Args:
-            name: in the table of pages.
-            visitor: who looks.
             url: address of the service as the visitor reaches it.
             query: of the type that the table says.
 
@@ -280,7 +273,6 @@ class Website:
 
         Args:
             to: the page to go to afterwards.
-            refused: why the last attempt failed.
         """
         return await self._rendered("login", title="Log in", to=to, refused=refused)
 

@@ -22,7 +22,6 @@ class TuningRow(Struct, frozen=True, kw_only=True):
     Attributes:
         answer: the round as the API has it.
         verdict: in a word or a few.
-        origin: reason of the round.
         changes: what it did about each subject.
     """
 

@@ -168,7 +168,6 @@ class ClusterState:
         A bug in a method must not cost a submission, so the service asks methods only in this way.
 
         Args:
-            method: a name of the registry.
             submission: under pseudonyms.
             question: for methods with intervals; other methods ignore it.
             phase: label of a failure in the metrics: ``answer``, ``shadow`` or ``observe``.
@@ -216,7 +215,6 @@ class ClusterState:
         predict only runs that ended in a second divisible by seven.
 
         Args:
-            completion: the run.
             is_judged: whether the ratio is needed.
         """
         answering = self._answering
@@ -380,10 +378,8 @@ class LiveState:
         older part.
 
         Args:
-            recent: the first part.
             older: runs of the time window that are not in ``recent``, grouped by cluster in the
                 same order.
-            standing: active parameters by cluster.
         """
         standing = standing or {}
         older_by_cluster = groupby(older, key=_cluster_of)

@@ -69,7 +69,6 @@ class ChildProcess:
     Args:
         limit: seconds from the call to the answer, waiting for others and for the process
             included. A call that takes longer is killed with its process; a new one is started.
-        prepare: called first in the process.
         most_waiting: largest number of calls in progress or waiting; more are refused.
 
     Attributes:

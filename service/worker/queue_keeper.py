@@ -57,7 +57,6 @@ class VersionedQueue:
     """A queue as it is stored.
 
     Attributes:
-        queue: with its forecast.
         version: in the store; 0 before it is there.
         columns: as they were played, where this process has played them.
     """
@@ -69,9 +68,6 @@ class VersionedQueue:
 
 class StoredQueues:
     """Reads live queues from the store, and each version only once.
-
-    Args:
-        queues: of the store.
 
     Attributes:
         read: queues that were read or stored, by cluster.
@@ -115,7 +111,6 @@ class QueueKeeper:
         store: the latest state of all queues.
         follower: of the log, for predictions.
         process: in which queues are played.
-        metrics: of the worker.
     """
 
     def __init__(  # noqa: PLR0913 - each is a part of the worker, named where it is handed over

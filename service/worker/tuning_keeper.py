@@ -38,7 +38,6 @@ class TuningKeeper:
     Every worker has a keeper. One process of all workers and machines runs rounds.
 
     Args:
-        store: the history and the rounds.
         live: state whose parameters are kept up to date.
         is_catching_up: returns whether the log is far ahead, as in an import; no round becomes due
             meanwhile.

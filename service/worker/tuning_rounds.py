@@ -67,7 +67,6 @@ def run_round(
     Args:
         store: of the history and the result.
         settings: defaults before the first round.
-        report: called with the progress.
 
     Raises:
         StoreError: the store cannot be used.
@@ -146,7 +145,6 @@ def adoptions(
     """Return the adoptions of a round, as they are stored.
 
     Args:
-        before: active parameters before it.
         defaults: from the settings; a return to the default is stored as ``parameters=None``.
         now: Unix seconds. A run that ends later has a wrong end; after such an end no run would
             ever end, and the adoption would never be reviewed.

@@ -49,7 +49,6 @@ def left_jobs(queue: LiveQueue, newer: QueueSnapshot) -> dict[str, LeftQueue]:
 
     Args:
         queue: the snapshot before, and the jobs that had left by then.
-        newer: the snapshot after it.
     """
     present = {job.job_id for job in newer.jobs}
     left = dict(queue.left)
@@ -96,8 +95,6 @@ def usual_wait(
     are too few as well.
 
     Args:
-        waits: by queue, in seconds.
-        queue: of the job.
         waited: seconds that the job has waited.
     """
     every = [wait for known in waits.values() for wait in known]

@@ -38,7 +38,6 @@ class ClusterLimit:
 
     Args:
         served: returns the clusters with history that predictions are made for.
-        most: largest number of clusters.
         clock: monotonic seconds.
     """
 

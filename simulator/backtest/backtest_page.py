@@ -74,11 +74,7 @@ class Card(NamedTuple):
     """A number before and after.
 
     Attributes:
-        title: name of the number.
-        before: the number today.
-        after: the number with predictions.
         margin: of ``after``; empty for one play.
-        gained: relative decrease.
     """
 
     title: str

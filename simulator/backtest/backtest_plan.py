@@ -130,7 +130,6 @@ class MachineOptions(NamedTuple):
     """The machine as the options of the command name it; None: by the log.
 
     Attributes:
-        processors: size of the machine.
         cores_per_node: jobs take whole nodes with this many cores.
         partitions: file with the partitions, or the word for those of the log.
     """

@@ -40,9 +40,7 @@ class Believability:
         logged_mean: their mean.
         simulated: quantiles of the simulated waits.
         simulated_mean: their mean.
-        months: names of the months.
         logged_by_month: mean waits of the log; NaN where a month has none.
-        simulated_by_month: simulated ones.
     """
 
     logged_share: float

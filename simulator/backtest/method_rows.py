@@ -16,12 +16,8 @@ class MethodRow:
     """Figures of one source of estimates; times are seconds, intervals are of the repetitions.
 
     Attributes:
-        name: the source of estimates.
         is_in_force: whether the site would answer with this method.
         first: the play of the log itself.
-        wait: mean wait.
-        longest_wait: longest wait.
-        bounded_slowdown: mean bounded slowdown.
         idle_hours: processor-hours that are idle while a job waits.
         wait_gain: relative decrease of the wait against today.
         slowdown_gain: relative decrease of the bounded slowdown against today.

@@ -66,7 +66,6 @@ def effect_of(rules: SlurmRules, site_factor: int | None = None) -> OrderEffect:
     """Return the effect of mode ``order`` under the rules of a site.
 
     Args:
-        rules: the site's configuration.
         site_factor: the largest site factor that the site sets; None: by the age of a day.
     """
     largest = _largest(rules, site_factor)

@@ -71,20 +71,17 @@ class Play:
     """Result of one play of the log; times are seconds.
 
     Attributes:
-        estimates: the source of estimates.
         repetition: 0 is the log itself, others are shaken.
         wait: mean wait; other names without a statistic are means, too.
         p90_wait: 9 of 10 jobs wait no longer.
         waiting: share of jobs that wait longer than a minute.
         idle: processor seconds that are idle while a job waits.
-        work: processor seconds that jobs use.
         utilisation: ``work`` as a share of the machines' time from first submission to last end.
         error: mean distance of the estimate from the runtime.
         underestimation_rate: share of the jobs that run longer than estimated.
         wait_quantiles: waits at ``QUANTILES``.
         where_logged: waits of the jobs whose wait is in the log.
         estimate_quantiles: first estimates at ``QUANTILES``.
-        groups: means by kind of group.
     """
 
     estimates: str
@@ -112,7 +109,6 @@ class Task(NamedTuple):
 
     Attributes:
         number: place of the source among all sources of estimates.
-        estimates: the source of estimates.
         repetition: 0 is the log itself, others are shaken.
         reuses: whether repetitions take over the estimates of the log itself.
         known: the estimates to take over, by place in the log.
@@ -287,7 +283,6 @@ def play_all(
     """Simulate the site once per task; the results do not depend on the number of processes.
 
     Args:
-        site: the site.
         tasks: the plays, as ``tasks_of`` lists them.
         processes: number of processes; None takes all cores if there are enough jobs.
         distributed: a cluster to simulate on, as ``in_parallel`` names it.

@@ -47,7 +47,6 @@ class Grouping:
 
     Attributes:
         kind: what the groups are, in the plural.
-        names: the name of each group.
         codes: the group of each line of the log, as its place in ``names``.
     """
 
@@ -134,8 +133,6 @@ class ReadLog(NamedTuple):
     """Facts on the reading of a log.
 
     Attributes:
-        name: name of the log.
-        malformed: number of malformed lines.
         left_out: number of records that were left out, by reason.
     """
 
@@ -178,7 +175,6 @@ def groupings_of(
     """Return the groups of a log: users, accounts, queues, sizes, lengths, months, weeks.
 
     Args:
-        trace: the log.
         users: names of the users by their numbers, where they are known.
         queues: names of the queues, likewise.
         accounts: names of the accounts, likewise.

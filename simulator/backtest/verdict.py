@@ -38,7 +38,6 @@ class Judged(NamedTuple):
 
     Attributes:
         verdict: one of ``HEADLINES``.
-        sentence: the reason.
         details: the figures behind the reason, and their limits.
     """
 
@@ -57,15 +56,12 @@ class Backtest:
     """A log under today's requests and under predictions.
 
     Attributes:
-        site: the site.
         plays: the plays of each source of estimates.
         in_force: the method that would be in force, as it is called in ``plays``.
         profile: where predictions act.
         scheduler: the site's scheduler, as it was named.
         believed: how good a model of the machine this is.
-        special: findings on an unusual log.
         changes: changes of the waits of users and other groups.
-        harm: jobs that would wait longer.
         counts: number of jobs that each rule changed or left out.
     """
 

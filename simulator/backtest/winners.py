@@ -18,8 +18,6 @@ class GroupChange:
     """Change of the mean wait of a group; means are over the repetitions, in seconds.
 
     Attributes:
-        name: the group.
-        jobs: its jobs.
         today: mean wait by requests.
         predicted: mean wait by predictions.
         saved: seconds less than by requests for each job, over the repetitions.

@@ -49,12 +49,9 @@ class PlayedLog:
     """The usable jobs of a trace, and the reasons why other jobs are left out.
 
     Attributes:
-        name: of the file.
-        trace: the usable jobs.
         cluster: the cluster of whose history they become part.
         runs: the usable jobs as predictors receive them.
         left_out: numbers of other jobs by the rule that left them out.
-        rejected: the malformed lines.
     """
 
     name: str
@@ -72,8 +69,6 @@ class ReplayResult:
     Attributes:
         log: the jobs, and counts of the jobs left out.
         way: the transport: in process, or over HTTP.
-        played: all predictions.
-        summaries: summaries of the methods.
     """
 
     log: PlayedLog

@@ -243,9 +243,6 @@ class SimulationResult:
     """The result of simulations.
 
     Attributes:
-        name: of the log.
-        workload: the jobs that were simulated.
-        outcomes: one for each combination.
         rejected: the malformed lines of the log.
     """
 

@@ -89,7 +89,6 @@ def steps(submit: Seconds, end: Seconds) -> Iterator[Step]:
 
     Args:
         submit: submit times of the jobs, in any order.
-        end: end times of their runs.
     """
     arrivals = np.argsort(submit, kind="stable")
     place = np.empty_like(arrivals)
@@ -152,7 +151,6 @@ class Replay:
 
     Attributes:
         runs: the jobs of the log, in its order.
-        answers: the answers of each method.
         seconds: real time that the replay took.
     """
 
@@ -184,7 +182,6 @@ def replay(
 
     Args:
         runs: the log; its order decides ties in time.
-        player: the methods to play to.
         progress: called with the number of jobs that were just predicted.
     """
     began = perf_counter()

@@ -26,8 +26,6 @@ class Outcome:
     """One policy with one source of estimates.
 
     Attributes:
-        schedule: schedule of the unshaken workload.
-        measures: measures of ``schedule``.
         shaken: measures of the shaken workload, one for each repetition.
     """
 

@@ -45,9 +45,7 @@ class Panel:
     """One part of a figure, or one table.
 
     Attributes:
-        title: what is compared.
         places: along the horizontal axis, or the lines of the table.
-        series: the columns of the table.
         along: what the places are.
         value: what is measured, with its unit.
         kind: how it is drawn.
@@ -89,8 +87,6 @@ class Exhibit:
     """A figure or table.
 
     Attributes:
-        title: what it shows.
-        panels: its parts.
         remark: what to know about where the numbers come from.
     """
 

@@ -17,8 +17,6 @@ class MethodSummary:
     """The measures of one method's predictions, and how fast it answered.
 
     Attributes:
-        method: label of the method.
-        measures: measures of the method's predictions.
         predictions_per_second: predictions per second of the time that requests took.
         p50_seconds: median time of a request; a batch is one request.
         p99_seconds: 99th percentile of the time of a request.

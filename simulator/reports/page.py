@@ -44,10 +44,6 @@ class ReportFiles:
     """The files of a report.
 
     Attributes:
-        title: of all files.
-        facts: about the report, by name.
-        text: the tables.
-        sections: of the page.
         data: for ``report.json``; None: there is no such file.
     """
 

@@ -130,8 +130,6 @@ def write_report(
     Args:
         directory: made if it does not exist.
         facts: about the replay, by name; the first is the trace.
-        played: the replay.
-        data: for ``report.json``.
     """
     directory.mkdir(parents=True, exist_ok=True)
     methods = summary_table(summarise(played))

@@ -31,7 +31,6 @@ class Column(Generic[Row]):
     """A column of a report's table.
 
     Attributes:
-        head: name of the column.
         cell: returns the text for a row.
         meaning: what the legend says of the column; empty for nothing.
         view: whether the column is in the table of all columns (``wide``), in the one that fits
@@ -65,8 +64,6 @@ def table_of(columns: Sequence[Column[Row]], rows: Sequence[Row], *, wide: bool)
     """Return a table with a legend; columns without a text in any row are left out.
 
     Args:
-        columns: all columns of the report.
-        rows: a line for each.
         wide: whether to show all columns, or those that fit 80 columns.
     """
     chosen = [each for each in columns if each.view in {"both", "wide" if wide else "narrow"}]

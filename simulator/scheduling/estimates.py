@@ -110,8 +110,6 @@ class EstimateFeed:
 
     Args:
         state: state of the simulation; the loop stops where ``give`` is to be called.
-        workload: the jobs of the simulation.
-        estimates: the source of the estimates.
         semantics: the rules, which say whether priorities are needed.
         beside: the feed of another machine of the cluster, whose accuracies are shared.
     """

@@ -37,8 +37,6 @@ class QueuedJobs:
     """Columns of jobs that run or wait; durations are whole seconds.
 
     Attributes:
-        processors: processors of each job.
-        request: requested walltimes.
         estimate: the scheduler's first estimates.
         runtime: runtimes from start to end as they are played; more than ``age`` for running jobs.
         age: seconds since the start of a running job, or since the submission of a waiting job.
@@ -115,9 +113,6 @@ class Forecast:
     """The result of playing a snapshot forward, in seconds from now.
 
     Attributes:
-        start: start of every waiting job.
-        end: end of every waiting job.
-        running_end: end of every running job.
         nodes: places of the nodes of every waiting job, under policies that name nodes.
     """
 
@@ -283,7 +278,6 @@ def other_futures(
 
     Args:
         snapshot: the snapshot, in which jobs run for as long as predicted.
-        semantics: the rules.
         ratios: runtime / prediction of recent runs, ascending.
         samples: the number of futures that are played.
         quantiles: runtime quantiles of each job; the ratios are for jobs without.

@@ -81,9 +81,6 @@ def idle_while_waiting(
     """Processor seconds that are idle while at least one job waits for its start.
 
     Args:
-        submit: submit times of the jobs.
-        start: their starts.
-        end: their ends.
         processors: the processors that each job takes.
         size: processors of the machine.
     """

@@ -58,7 +58,6 @@ def in_parallel(
     Args:
         function: importable function, or a ``partial`` of one with positional arguments: long
             arrays in these are mapped into the processes, or sent once to a cluster.
-        tasks: arguments of the calls.
         processes: 1: this process; None: one per core.
         distributed: ``dask:ADDRESS`` of a Dask scheduler, whose workers are used instead. For a
             cluster with a single core, joblib calls the function in this process.

@@ -25,7 +25,6 @@ class PbsLimit:
     Attributes:
         entity: of each user (``u``), of each group (``g``), or of all together (``o``).
         resource: ``jobs`` (max_run) or ``ncpus`` (max_run_res.ncpus).
-        most: the limit.
     """
 
     entity: Literal["u", "g", "o"]

@@ -97,8 +97,6 @@ def simulate(
     """Run a workload from an empty machine to its end.
 
     Args:
-        workload: the jobs and the machine.
-        semantics: the rules.
         estimates: the source of the scheduler's estimates.
         progress: called with the number of jobs that were just submitted.
     """
@@ -126,7 +124,6 @@ def simulate_together(
     of their ends: before it is asked at a second, it knows every run that had ended by then.
 
     Args:
-        workloads: the jobs of each machine.
         semantics: the rules, the same for all.
         estimates: the source of all schedulers' estimates.
     """

@@ -62,8 +62,6 @@ def empty_nodes(
     """Return nodes on which nothing runs, and the jobs before their submission.
 
     Args:
-        workload: the jobs.
-        cluster: nodes and queues.
         columns: further columns of the jobs, see ``new_slurm_state``.
         rules: numbers by fields of ``simulator.engine.slurm.slurm_state.RULES``.
         whole_nodes: the processors of a job are whole nodes.

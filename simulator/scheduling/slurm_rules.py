@@ -55,10 +55,7 @@ class SlurmReservation:
     """An advance reservation of whole nodes.
 
     Attributes:
-        name: its name.
         ranges: its nodes, like those of a partition.
-        begin: Unix seconds.
-        end: Unix seconds.
         period: seconds after which it comes again, as it has before; 0: never.
         all_nodes: it has the flag ALL_NODES.
         partition: name of the partition whose nodes it has (PART_NODES); empty: of none.
@@ -84,7 +81,6 @@ class SlurmCluster:
         partitions: the partitions; at least one.
         down: number of nodes that are in no partition, because they are down or drained.
         gpus: number of GPUs of each node; empty if there are none.
-        reservations: the reservations.
     """
 
     groups: tuple[tuple[int, int, int], ...]

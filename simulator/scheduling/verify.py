@@ -23,7 +23,6 @@ class CheckResult:
     """The result of one check.
 
     Attributes:
-        violated: number of violations.
         violations: the first few violations in words.
     """
 

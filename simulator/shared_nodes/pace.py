@@ -121,7 +121,6 @@ class ActualJobs(NamedTuple):
     """An estimator that knows other execution times of some jobs than the policies do.
 
     Attributes:
-        estimated: the estimator.
         jobs: jobs with their actual execution times, by job id.
     """
 

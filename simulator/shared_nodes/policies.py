@@ -80,8 +80,6 @@ class SharedPolicy:
     """A job selection and a node selection.
 
     Attributes:
-        selects: the job selection.
-        places: the node selection.
         parallel_mpl: most parallel tasks on a node.
         cpu_limit: most CPUs wanted of a node, local users included.
     """

@@ -163,7 +163,6 @@ class RecordedLog:
         accounts: names of the accounts (projects) by their numbers.
         accounts_of_jobs: the account of each job, which SWF has no field for.
         left_out: number of records that were left out, by reason.
-        format: format of the file.
     """
 
     trace: Trace
@@ -197,7 +196,6 @@ def trace_of(
     trace's header does not, either.
 
     Args:
-        runs: the runs.
         gpus: nodes of each run, and GPUs on each of them; None if unknown.
     """
     order = sorted(range(len(runs)), key=lambda place: _submitted(runs[place]))

@@ -98,7 +98,6 @@ def partitions_of_log(trace: Trace, names: Mapping[int, str]) -> list[Partition]
     """Return the queues of a log, each with the most processors that its jobs held at once.
 
     Args:
-        trace: the log.
         names: names of the queues by their numbers, where they are known.
 
     Raises:

@@ -52,9 +52,7 @@ def is_within_limits(state: PbsState, number: int, position: int, end: int) -> b
 
     Args:
         state: the counters have the jobs that run when it would start.
-        number: the job.
         position: the first event of the calendar that is still to come then; 0: it starts now.
-        end: end of the job.
     """
     for kind in range(state.counters_of_job.shape[0]):
         if not _leaves_room(state, kind, number, position, end):

@@ -162,9 +162,7 @@ def new_pbs_state(
     """Return the state before the first submission.
 
     Args:
-        cluster: nodes and jobs.
         depths: backfill_depth of each queue, or ``UNLIMITED`` where the server's counts.
-        counters: the limits.
         program: the formula of the queue's order; without operations there is none.
         rules: a number for each field of ``PBS_RULES``, except ``backfill`` and ``formula``.
     """

@@ -25,9 +25,7 @@ def choose(state: PbsState, number: int, row: int, time: int, position: int) -> 
 
     Args:
         state: the chosen nodes are the set ``PLAN``, and a row of ``plan_cpus``.
-        number: the job.
         row: what is free then: ``NOW`` or ``FUTURE``.
-        time: start of the job.
         position: the first event of the calendar that is still to come then.
     """
     cluster = state.cluster

@@ -18,7 +18,6 @@ class Policy(NamedTuple):
 
     Attributes:
         run: runs a simulation until it stops.
-        meaning: the policy in words.
         shortest_first: whether candidates for backfilling are tried shortest estimate first.
         plans_starts: whether every job has a planned start from its submission on.
         names_nodes: whether jobs are planned on named nodes.

@@ -230,7 +230,6 @@ def end_epilog(state: SlurmState, number: int) -> None:
     """Let other jobs start on the nodes of a job that has ended.
 
     Args:
-        state: the state.
         number: the job; ``~number`` where its first node is not free yet.
     """
     clock = state.clock[0]

@@ -87,7 +87,6 @@ def _last_to_plan(state: SlurmState, place: int, last: int) -> int:
     nodes. As plans grow, a job that cannot start now does not become able to.
 
     Args:
-        state: the state.
         place: the next place to plan.
         last: what this function returned last in this cycle, less the jobs started since.
     """

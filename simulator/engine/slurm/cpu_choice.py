@@ -160,10 +160,6 @@ def _take(state: SlurmState, number: int, stretch: int, wanted: int, nodes: int)
     """Take nodes of a stretch; return the numbers of CPUs and nodes that are still wanted.
 
     Args:
-        state: the state.
-        number: the job.
-        stretch: the stretch.
-        wanted: CPUs.
         nodes: nodes with GPUs that are wanted; 0 for a job without.
     """
     begin, end = state.stretches[BEGIN, stretch], state.stretches[END, stretch]

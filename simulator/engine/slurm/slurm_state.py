@@ -282,10 +282,7 @@ def new_slurm_state(
         columns: ``submit``, ``processors``, ``runtime``, ``request``, ``nodes``, ``limit``,
             ``partition``, ``user``, ``account``, ``fixed_score``, ``epilog`` and ``first_epilog``
             of the jobs, in the order of their submission; perhaps ``gpus``.
-        groups: the nodes.
-        partitions: the partitions.
         rules: a number for each field of ``RULES``, except those that count what is given here.
-        reservations: the reservations.
     """
     jobs = records_of(len(columns["submit"]), JOB)
     for name, column in columns.items():

@@ -67,8 +67,6 @@ def find_start(state: SlurmState, number: int, begin: int, limit: int) -> bool:
     The start is the clock's ``plan_start``, its nodes are the set ``PLAN``.
 
     Args:
-        state: the state.
-        number: the job.
         begin: earliest start that is asked for.
         limit: running jobs that end later are not waited for; 0 means no limit.
 
