@@ -7,6 +7,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from terminal.console import CommandError, ExitCode
+from terminal.words import DAY
+
 FORMATS = ("swf", "sacct", "pbs", "csv")
 
 Completer = Callable[[str], list[str]]
@@ -61,3 +64,20 @@ Format = Annotated[
 TimeZone = Annotated[
     str, typer.Option(help="Time zone of times without one, such as Europe/Berlin.")
 ]
+
+
+def period_of(written: str) -> float:
+    """Return the seconds of a period such as ``30d``, ``12h`` or ``2w``.
+
+    >>> period_of("12h"), period_of("2w")
+    (43200.0, 1209600.0)
+
+    Raises:
+        CommandError: it is no period.
+    """
+    units = {"h": 3600.0, "d": DAY, "w": 7 * DAY}
+    number, unit = written[:-1], written[-1:]
+    if unit not in units or not number.isdecimal() or not int(number):
+        message = f"{written!r} is no period such as 30d, 12h or 2w."
+        raise CommandError(message, ExitCode.USAGE)
+    return int(number) * units[unit]

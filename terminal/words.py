@@ -1,7 +1,8 @@
-"""Durations, shares and counts as people and resource managers write them."""
+"""Durations, times, shares and counts as people and resource managers write them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from math import inf
 from typing import Any, NamedTuple
 
@@ -191,3 +192,29 @@ def counted(number: int, thing: str) -> str:
 def listed(parts: Sequence[str]) -> str:
     """Such as ``a, b and c``; empty without parts."""
     return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
+
+
+def moment(seconds: float | None, now: float) -> str:
+    """Return a time as short text: ``21:30``, ``Tue 14:00``, ``03 Dec``, ``2027-01-03``."""
+    if seconds is None:
+        return "-"
+    then, today = local(seconds), local(now)
+    if then.date() == today.date():
+        return f"{then:%H:%M}"
+    if abs((then.date() - today.date()).days) < 7:
+        return f"{then:%a %H:%M}"
+    return f"{then:%d %b}" if then.year == today.year else f"{then:%Y-%m-%d}"
+
+
+def moment_within(seconds: float | None, interval: Mapping[str, float] | None, now: float) -> str:
+    """Return a time with its interval, such as ``14:00 (80%: 13:20 to 16:10)``."""
+    if interval is None:
+        return moment(seconds, now)
+    share = round(100 * interval["coverage"])
+    bounds = f"{moment(interval['lower'], now)} to {moment(interval['upper'], now)}"
+    return f"{moment(seconds, now)} ({share}%: {bounds})"
+
+
+def local(seconds: float) -> datetime:
+    """Return a time in the zone of this machine."""
+    return datetime.fromtimestamp(seconds).astimezone()

@@ -226,12 +226,12 @@ def main() -> None:
         sys.stdout.write(f"{installed_version()}\n")
         sys.exit()
     if "--json" in sys.argv:
-        from service.cli.failures import run_for_machines
+        from terminal.console import run_for_machines
 
         sys.exit(run_for_machines(app))
     try:
         app()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - a bug is raised again there
-        from service.cli.failures import print_failure
+        from terminal.console import print_failure
 
         sys.exit(print_failure(error))

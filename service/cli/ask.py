@@ -13,8 +13,7 @@ from service.cli.connection import ClusterName, TokenFile, Url, asking, refuse_w
 from terminal.console import CommandError, ExitCode, err, out, print_json
 from terminal.options import AsJson
 from terminal.prediction_words import OBSTACLES, no_range, prediction_rows
-from terminal.times import moment, moment_within
-from terminal.words import duration, slurm_walltime, walltime
+from terminal.words import duration, moment, moment_within, slurm_walltime, walltime
 
 SHOWN_RUNS = 3
 

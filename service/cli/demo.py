@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from predictors.base import DEFAULT_METHOD
 from predictors.jobs import DEFAULT_CLUSTER, Completion
-from simulator.cli.players import PrivateService, private_service, private_settings
+from simulator.cli.players import PrivateService, RemotePlayer, private_service, private_settings
 from simulator.cli.replay import default_methods, read_log
 from simulator.cli.results import print_tables
 from terminal.console import err, out, progress_bar
@@ -135,7 +135,6 @@ def sample(limit: int | None) -> "PlayedLog":
 
 def play(log: "PlayedLog", client: "Client", specs: "list[MethodSpec]") -> "Replay":
     """Play the log with a progress bar."""
-    from simulator.replay.remote import RemotePlayer
     from simulator.replay.trace_replay import replay
 
     answering_first = sorted(specs, key=lambda spec: spec.name != DEFAULT_METHOD)

@@ -13,8 +13,7 @@ import typer
 
 from service.cli.options import DatabaseUrl, load_settings, ready
 from terminal.console import STANDARD_OUTPUT, CommandError, ExitCode, cell, err
-from terminal.options import ConfigFile
-from terminal.times import period_of
+from terminal.options import ConfigFile, period_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

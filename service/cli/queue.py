@@ -11,8 +11,7 @@ from service.cli.connection import ClusterName, TokenFile, Url, asking
 from terminal.console import err, out, print_json
 from terminal.options import AsJson
 from terminal.prediction_words import no_range, number_rows, prediction_rows
-from terminal.times import moment, moment_within
-from terminal.words import duration, walltime
+from terminal.words import duration, moment, moment_within, walltime
 
 WIDTHS = {
     "JOBID": 10,

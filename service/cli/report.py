@@ -15,9 +15,8 @@ from rich.markup import escape
 
 from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
 from terminal.console import CommandError, ExitCode, cell, err, out, print_json
-from terminal.options import AsJson
-from terminal.times import local, period_of
-from terminal.words import walltime
+from terminal.options import AsJson, period_of
+from terminal.words import local, walltime
 
 MOST_USERS = 1000
 """Users of one list."""

@@ -13,8 +13,7 @@ from predictors.registry import UNCERTAIN
 from service.contract.answers import TuningAnswer
 from service.store import MethodScore, Side
 from service.web.charts import Chart, ChartLine
-from service.web.frame import Frame, PageQuery, PageSources
-from service.web.wording import duration, share
+from service.web.frame import Frame, PageQuery, PageSources, duration, share
 from terminal.words import DAY
 
 FRESH_SECONDS = 20.0

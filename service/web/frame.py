@@ -1,8 +1,11 @@
-"""The frame around every page, its templates and styles, and the sources that pages read."""
+"""The frame around every page: templates, styles, figures and times in words, and sources."""
 
+import re
 import shlex
 import time
 from collections.abc import Callable, Hashable, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
@@ -10,6 +13,7 @@ from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from msgspec import Struct
 from pydantic import BaseModel, Field
 
@@ -20,11 +24,64 @@ from service.operations.queue_showing import ShowingQueue
 from service.operations.request_reports import ReportingRequests
 from service.settings import Settings
 from service.store import MethodScore, Side, Store
-from service.web import wording
 from service.worker.queue_keeper import StoredQueues
 from simulator.reports import palette
 from terminal import words
 from terminal.scopes import Scope
+
+NOTHING = "\N{EN DASH}"
+"""Text in place of an unknown figure."""
+
+duration: Callable[[float | None], str] = partial(words.duration, unknown=NOTHING)
+
+walltime: Callable[[float | None], str] = partial(words.walltime, unknown=NOTHING)
+
+
+def share(value: float | None) -> str:
+    """Return a share as a percentage, with a digit more where it is small."""
+    if value is None:
+        return NOTHING
+    percent = 100.0 * value
+    return f"{percent:.1f}%" if 0.0 < percent < 10.0 else f"{percent:.0f}%"
+
+
+def count(value: float | None) -> str:
+    """Return a number with its thousands apart."""
+    if value is None:
+        return NOTHING
+    return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.1f}"
+
+
+def breakable(text: str) -> Markup:
+    """Return a name such as ``QOSMaxCpuPerUserLimit`` that may be broken before its capitals."""
+    return Markup("<wbr>").join(re.split(r"(?<=[a-z])(?=[A-Z])", text))
+
+
+def moment(at: float | None, kind: str = "moment") -> str | Markup:
+    """Return a time that the page's script shows in the viewer's zone; UTC without it."""
+    if at is None:
+        return NOTHING
+    try:
+        when = datetime.fromtimestamp(at, UTC)
+    except (OverflowError, ValueError, OSError):  # a time of a log may be any number
+        return NOTHING
+    text = when.strftime("%Y-%m-%d %H:%M UTC")
+    return Markup('<time datetime="{}" data-as="{}">{}</time>').format(
+        when.strftime("%Y-%m-%dT%H:%M:%SZ"), kind, text
+    )
+
+
+def date(at: float) -> str:
+    """Return a day in UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+
+
+def measured(value: float | None, unit: str) -> str | Markup:
+    """Return a figure of a chart in the chart's unit."""
+    if unit == "moment":
+        return moment(value)
+    return {"duration": duration, "share": share, "count": count}[unit](value)
+
 
 KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -128,16 +185,16 @@ class Renderer:
             lstrip_blocks=True,
         )
         self._environment.filters |= {
-            "breakable": wording.breakable,
-            "count": wording.count,
-            "date": wording.date,
-            "duration": wording.duration,
+            "breakable": breakable,
+            "count": count,
+            "date": date,
+            "duration": duration,
             "in_words": words.in_words,
-            "measured": wording.measured,
-            "moment": wording.moment,
-            "share": wording.share,
+            "measured": measured,
+            "moment": moment,
+            "share": share,
             "shell_word": shlex.quote,
-            "walltime": wording.walltime,
+            "walltime": walltime,
         }
         self._environment.globals |= {
             "asset": assets.address,

@@ -8,8 +8,7 @@ from msgspec import Struct
 from service.contract.answers import HealthAnswer
 from service.contract.queue_answers import QueueHeadAnswer
 from service.store import ClusterHistory, MethodScore
-from service.web.frame import Frame, PageQuery, PageSources
-from service.web.wording import count, duration, share
+from service.web.frame import Frame, PageQuery, PageSources, count, duration, share
 from terminal.words import DAY
 
 FRESH_SECONDS = 10.0

@@ -18,8 +18,7 @@ from service.contract.queue_answers import (
 from service.contract.queue_bodies import QueueQuery
 from service.errors import UnknownSnapshotError
 from service.web.charts import Chart, ChartLine, Stripe, stripe_of, window_of
-from service.web.frame import Frame, Name, PageQuery, PageSources
-from service.web.wording import count, duration
+from service.web.frame import Frame, Name, PageQuery, PageSources, count, duration
 from terminal.prediction_words import (
     NO_INTERVAL,
     grounds_words,

@@ -15,8 +15,7 @@ from service.contract.reports import (
 )
 from service.errors import InvalidFieldError
 from service.operations.request_reports import FEWEST_RUNS
-from service.web.frame import Frame, PageQuery, PageSources
-from service.web.wording import count, duration, share
+from service.web.frame import Frame, PageQuery, PageSources, count, duration, share
 
 FRESH_SECONDS = 300.0
 """A report reads many runs; it changes slowly."""

@@ -11,8 +11,7 @@ from service.contract.queue_answers import WhatIfAnswer, WhatIfVariantAnswer
 from service.contract.queue_bodies import MOST_VARIANTS, WhatIfRequest
 from service.errors import RequestError
 from service.operations.what_if import WhatIf
-from service.web.frame import Frame, Name, PageQuery, PageSources
-from service.web.wording import duration, share
+from service.web.frame import Frame, Name, PageQuery, PageSources, duration, share
 from terminal.prediction_words import (
     NO_INTERVAL,
     OBSTACLES,

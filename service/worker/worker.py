@@ -34,8 +34,7 @@ from service.worker.processes import (
     settle_process,
 )
 from service.worker.queue_keeper import QueueKeeper
-from service.worker.tuning_keeper import TuningKeeper
-from service.worker.tuning_rounds import from_store
+from service.worker.tuning_rounds import TuningKeeper, from_store
 from service.worker.writer import ClusterLimit, Writer, surplus_sentence
 from terminal.words import DAY
 

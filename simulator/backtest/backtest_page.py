@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from simulator.backtest import gains
 from simulator.backtest.backtest_pictures import belief_drawings, drawings
+from simulator.backtest.document import method_rows
 from simulator.backtest.gains import GainInterval
-from simulator.backtest.method_rows import method_rows
 from simulator.backtest.plays import FULL_LOOP_JOBS, SHAKE_SECONDS, Play
 from simulator.backtest.remarks import played_by, remarks
 from simulator.backtest.site import BY_REQUEST, ReadLog

@@ -2,18 +2,22 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from os import environ
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from predictors.jobs import Completion, Prediction, Submission
+from terminal.client import LARGEST_BATCH, Client
 from terminal.console import CommandError, ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.trace_replay import Player
+
 
 STOP_SECONDS = 30
 """Seconds that a service may take to write what is queued."""
@@ -23,12 +27,10 @@ ANNOUNCEMENT = "walltimed listens on "
 
 @contextmanager
 def opened(
-    specs: "Sequence[MethodSpec]", *, url: str | None, token: str | None, in_process: bool
+    specs: Sequence["MethodSpec"], *, url: str | None, token: str | None, in_process: bool
 ) -> "Iterator[Player]":
     """Open a player: predictors in this process, a running service, or a private service."""
-    from simulator.replay.remote import RemotePlayer
     from simulator.replay.trace_replay import InProcess
-    from terminal.client import Client
 
     if in_process:
         if url:
@@ -56,7 +58,7 @@ def opened(
         yield RemotePlayer(client, names)
 
 
-def private_settings(specs: "Sequence[MethodSpec]", directory: str) -> dict[str, str]:
+def private_settings(specs: Sequence["MethodSpec"], directory: str) -> dict[str, str]:
     """Return the settings of a service for one replay.
 
     The service's database need not survive a power cut. Tuning is off, because a round would end
@@ -97,7 +99,7 @@ class PrivateService:
 
 
 @contextmanager
-def private_service(*options: str, settings: "Mapping[str, str]") -> "Iterator[PrivateService]":
+def private_service(*options: str, settings: Mapping[str, str]) -> "Iterator[PrivateService]":
     """Start `walltimed serve` on a free port; the service ends with the block.
 
     Args:
@@ -144,3 +146,34 @@ def announced(process: subprocess.Popen[str]) -> str:
             "The private service did not start; see its message above.", ExitCode.FAILED
         )
     return line.removeprefix(ANNOUNCEMENT).strip()
+
+
+class RemotePlayer:
+    """Several methods of one running service, for ``replay``.
+
+    A single submission is a request of its own, as from a submit filter. Submissions between
+    which no run ends are sent together.
+    """
+
+    largest_batch = LARGEST_BATCH
+
+    def __init__(self, client: Client, methods: Mapping[str, str]) -> None:
+        """Play to ``client``; ``methods`` are names by label."""
+        self._client = client
+        self._names = dict(methods)
+
+    @property
+    def methods(self) -> Sequence[str]:
+        """The labels of the methods."""
+        return tuple(self._names)
+
+    def predict(self, method: str, submissions: Sequence[Submission]) -> Sequence[Prediction]:
+        """Ask the service for predictions of ``method``."""
+        name = self._names[method]
+        if len(submissions) == 1:
+            return [self._client.predict(submissions[0], name)]
+        return self._client.predict_batch(submissions, name)
+
+    def observe(self, ended: Sequence[Completion]) -> None:
+        """Report the runs to the service."""
+        self._client.observe(*ended)

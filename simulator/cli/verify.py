@@ -12,7 +12,7 @@ from terminal.options import AsJson
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simulator.scheduling.schedule_file import Result
+    from simulator.scheduling.schedule_file import WrittenSchedule
     from simulator.scheduling.verify import CheckResult
 
 
@@ -48,17 +48,17 @@ def verify(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def result_in(file: str) -> "Result":
+def result_in(file: str) -> "WrittenSchedule":
     """Return the simulated schedule in a file.
 
     Raises:
         CommandError: it holds none; the message names the file.
     """
-    from simulator.scheduling.schedule_file import NoResultError, Result
+    from simulator.scheduling.schedule_file import NoResultError, WrittenSchedule
     from simulator.traces.swf import MalformedLineError, read_swf
 
     try:
-        return Result.of(read_swf(file))
+        return WrittenSchedule.of(read_swf(file))
     except (MalformedLineError, NoResultError) as error:
         raise CommandError(
             f"{file} is no schedule of `walltimed simulate --output`: {error}", ExitCode.USAGE

@@ -25,7 +25,7 @@ from simulator.scheduling.slurm_records import ranges_of
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition
 from terminal.exit_codes import ExitCode
 
-Words = Mapping[str, str]
+Attributes = Mapping[str, str]
 
 
 class PbsConfigurationError(ValueError):
@@ -124,7 +124,7 @@ def _attributes(text: str) -> Iterator[tuple[str, str]]:
             yield found[1], found[2].strip()
 
 
-def attributes_of_nodes(text: str) -> Iterator[Words]:
+def attributes_of_nodes(text: str) -> Iterator[Attributes]:
     """Yield the attributes of each node with CPUs that ``pbsnodes -av`` prints."""
     for block in re.split(r"\n\s*\n", text):
         words = dict(_attributes(block))
@@ -140,7 +140,7 @@ def _policy(text: str) -> Iterator[tuple[str, str]]:
             yield found[1], found[2].strip('"')
 
 
-def _rules(found: Server, policy: Words, nodes: Sequence[Words]) -> PbsRules:
+def _rules(found: Server, policy: Attributes, nodes: Sequence[Attributes]) -> PbsRules:
     """Return the rules, with what is not modelled."""
     queues = {
         name: words
@@ -197,18 +197,20 @@ def _fuzzy(text: str) -> int:
     return FUZZY[text.lower()] if text.lower() in FUZZY else int(text)
 
 
-def _cpus(node: Words) -> int:
+def _cpus(node: Attributes) -> int:
     return int(node.get("resources_available.ncpus", node.get("pcpus", 0)))
 
 
-def _numbers(words: Words, prefix: str) -> Iterator[tuple[str, float]]:
+def _numbers(words: Attributes, prefix: str) -> Iterator[tuple[str, float]]:
     """Yield resources that are plain numbers."""
     for name, value in words.items():
         if name.startswith(prefix) and re.fullmatch(r"-?\d+(\.\d+)?", value):
             yield name.removeprefix(prefix), float(value)
 
 
-def _partition(name: str, words: Words, found: Server, nodes: Sequence[Words]) -> SlurmPartition:
+def _partition(
+    name: str, words: Attributes, found: Server, nodes: Sequence[Attributes]
+) -> SlurmPartition:
     """Return a queue's nodes: its own, else those of no queue that its default chunk fits.
 
     Raises:
@@ -232,7 +234,7 @@ def _partition(name: str, words: Words, found: Server, nodes: Sequence[Words]) -
     )
 
 
-def _suits(queue: Words, node: Words) -> bool:
+def _suits(queue: Attributes, node: Attributes) -> bool:
     """Return whether a node has what a queue's default chunk names, such as ``Qlist = batch``."""
     for name, value in queue.items():
         resource = name.removeprefix("default_chunk.")
@@ -244,7 +246,7 @@ def _suits(queue: Words, node: Words) -> bool:
     return True
 
 
-def _limits(words: Words, place: str) -> tuple[list[PbsLimit], list[str]]:
+def _limits(words: Attributes, place: str) -> tuple[list[PbsLimit], list[str]]:
     """Return the limits of the server or a queue, and those that are not modelled."""
     found: list[PbsLimit] = []
     unmodelled: list[str] = []
@@ -278,7 +280,7 @@ _LENGTHS = {"walltime", "ncpus", "nodect", "queue_priority", SOFT_WALLTIME, LENG
 """Variables of a formula whose values a log has."""
 
 
-def _formula(found: Server, policy: Words) -> tuple[str, list[str]]:
+def _formula(found: Server, policy: Attributes) -> tuple[str, list[str]]:
     """Return the order of the jobs as a formula, and what of it is not modelled."""
     text = _of_scheduler(found, "job_sort_formula", "")
     key = policy.get("job_sort_key", "").split()
@@ -309,7 +311,7 @@ _UNMODELLED_POLICY = (
 """Lines of sched_config that are not modelled where they are true."""
 
 
-def _unmodelled(found: Server, policy: Words, nodes: Sequence[Words]) -> Iterator[str]:
+def _unmodelled(found: Server, policy: Attributes, nodes: Sequence[Attributes]) -> Iterator[str]:
     """Yield what would change a schedule and is not modelled."""
     for name in _UNMODELLED_POLICY:
         if _is_true(policy.get(name, "false")):

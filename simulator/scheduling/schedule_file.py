@@ -110,7 +110,7 @@ def _as_read(comment: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class WrittenSchedule:
     """A schedule read from a file, in the file's order.
 
     Attributes:

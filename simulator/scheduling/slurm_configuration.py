@@ -12,8 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from simulator.scheduling.slurm_records import Words, blocks, ranges_of
-from simulator.scheduling.slurm_reservations import read_reservations
+from simulator.scheduling.slurm_records import Fields, blocks, ranges_of, read_reservations
 from simulator.scheduling.slurm_rules import (
     SlurmCluster,
     SlurmPartition,
@@ -120,7 +119,7 @@ def texts_by_kind(directory: Path, signs: Mapping[str, str]) -> dict[str, str]:
     return texts
 
 
-def _config(text: str) -> Words:
+def _config(text: str) -> Fields:
     """Return the values of ``scontrol show config`` by their names."""
     return {
         name.strip(): value.strip()
@@ -130,7 +129,7 @@ def _config(text: str) -> Words:
 
 
 def _cluster(
-    nodes: Sequence[Words], partitions: Sequence[Words]
+    nodes: Sequence[Fields], partitions: Sequence[Fields]
 ) -> tuple[SlurmCluster, Sequence[str]]:
     """Return the cluster, and what of it is not modelled."""
     places = {node["NodeName"]: place for place, node in enumerate(nodes)}
@@ -154,13 +153,13 @@ def _gpus(gres: str) -> int:
     return sum(map(int, re.findall(r"(?:^|,)gpu(?::[^,:(]+)*?:(\d+)", gres)))
 
 
-def _other_gres(node: Words) -> set[str]:
+def _other_gres(node: Fields) -> set[str]:
     """Return the names of a node's generic resources that are not GPUs."""
     names = re.findall(r"(?:^|,)([A-Za-z_]\w*)", node.get("Gres", "").replace("(null)", ""))
     return set(names) - {"gpu"}
 
 
-def _is_down(node: Words) -> bool:
+def _is_down(node: Fields) -> bool:
     """Return whether a node takes no jobs; its state is such as ``IDLE+DRAIN`` or ``DOWN*``."""
     states = re.findall(r"[A-Z_]+", node.get("State", ""))
     return not {"DOWN", "DRAIN", "ERROR", "FAIL", "FUTURE"}.isdisjoint(states)
@@ -183,14 +182,14 @@ _USUAL_WORDS = {
 """Words of partitions that the twin models, or without effect on it."""
 
 
-def _unusual_words(words: Words) -> Iterator[str]:
+def _unusual_words(words: Fields) -> Iterator[str]:
     """Yield what of a partition is not modelled."""
     for name, usual in _USUAL_WORDS.items():
         if words.get(name, usual[0]) not in usual:
             yield f"{name}={words[name]} of {words['PartitionName']}"
 
 
-def _partition(words: Words, places: Mapping[str, int]) -> SlurmPartition:
+def _partition(words: Fields, places: Mapping[str, int]) -> SlurmPartition:
     members = sorted(places[name] for name in host_names(words.get("Nodes", "")) if name in places)
     if not members:
         raise SlurmRulesError(f"Partition {words['PartitionName']} has no nodes that are up.")
@@ -232,13 +231,13 @@ _HARMLESS = re.compile(
 """Parameters without effect on the jobs that a log describes."""
 
 
-def _parameters(config: Words) -> Mapping[str, str]:
+def _parameters(config: Fields) -> Mapping[str, str]:
     text = config.get("SchedulerParameters", "")
     pairs = (item.strip().partition("=") for item in text.split(",") if item.strip())
     return {name: value for name, _, value in pairs if name != "(null)"}
 
 
-def _scheduler(config: Words) -> dict[str, Any]:
+def _scheduler(config: Fields) -> dict[str, Any]:
     """Return the rules of both schedulers."""
     given = _parameters(config)
     found: dict[str, Any] = {
@@ -254,7 +253,7 @@ def _scheduler(config: Words) -> dict[str, Any]:
     return found
 
 
-def _version(config: Words) -> tuple[int, ...]:
+def _version(config: Fields) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", config.get("SLURM_VERSION", ""))[:3]))
 
 
@@ -271,7 +270,7 @@ def _seconds(text: str) -> int:
     return int(found[1]) * (60 if found[2] else 1)
 
 
-def _priorities(config: Words) -> dict[str, Any]:
+def _priorities(config: Fields) -> dict[str, Any]:
     """Return the rules of the order of the queue."""
     weights = {
         "priority_weight_age": "PriorityWeightAge",
@@ -336,7 +335,7 @@ _USUAL = {
 """Values that the twin models, or without effect on it."""
 
 
-def _unmodelled(config: Words) -> Iterator[str]:
+def _unmodelled(config: Fields) -> Iterator[str]:
     """Yield what would change a schedule and is not modelled."""
     for name, usual in _USUAL.items():
         if name in config and config[name] not in usual:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.scheduling.schedule_file import Result
+from simulator.scheduling.schedule_file import WrittenSchedule
 from simulator.traces.trace import Reals
 
 SHOWN = 5
@@ -31,7 +31,7 @@ class CheckResult:
     violations: tuple[str, ...]
 
 
-def verify(result: Result) -> list[CheckResult]:
+def verify(result: WrittenSchedule) -> list[CheckResult]:
     """Run all checks that apply to a schedule."""
     findings = []
     for name, (applies, check) in CHECKS.items():
@@ -41,13 +41,13 @@ def verify(result: Result) -> list[CheckResult]:
     return findings
 
 
-def starts_after_submission(result: Result) -> Iterator[str]:
+def starts_after_submission(result: WrittenSchedule) -> Iterator[str]:
     """No job starts before it was submitted."""
     for job in np.flatnonzero(result.trace.wait < 0):
         yield f"job {result.trace.job[job]} starts {-result.trace.wait[job]:g} s too early"
 
 
-def within_capacity(result: Result) -> Iterator[str]:
+def within_capacity(result: WrittenSchedule) -> Iterator[str]:
     """Jobs never hold more processors than the machine has.
 
     A job that ends frees its processors in that second.
@@ -60,20 +60,20 @@ def within_capacity(result: Result) -> Iterator[str]:
         yield f"{held[moment]} of {result.size} processors are held at {times[order][moment]:g}"
 
 
-def within_request(result: Result) -> Iterator[str]:
+def within_request(result: WrittenSchedule) -> Iterator[str]:
     """No estimate exceeds the job's request or is below one second."""
     wrong = (result.estimate < 1) | (result.estimate > np.ceil(result.trace.requested_time))
     for job in np.flatnonzero(wrong):
         yield f"job {result.trace.job[job]} is estimated at {result.estimate[job]:g} s"
 
 
-def in_submission_order(result: Result) -> Iterator[str]:
+def in_submission_order(result: WrittenSchedule) -> Iterator[str]:
     """No job starts before a job that was submitted earlier."""
     for job in np.flatnonzero(np.diff(result.start) < 0) + 1:
         yield f"job {result.trace.job[job]} passes a job that was submitted earlier"
 
 
-def backfilled_are_marked(result: Result) -> Iterator[str]:
+def backfilled_are_marked(result: WrittenSchedule) -> Iterator[str]:
     """A job is marked as backfilled if and only if it starts before an earlier submission."""
     earlier = _latest_start_before(result)
     wrong = np.where(result.backfilled, earlier < result.start, earlier > result.start)
@@ -81,7 +81,7 @@ def backfilled_are_marked(result: Result) -> Iterator[str]:
         yield f"job {result.trace.job[job]} is marked {result.backfilled[job]}"
 
 
-def promises_are_kept(result: Result) -> Iterator[str]:
+def promises_are_kept(result: WrittenSchedule) -> Iterator[str]:
     """No job starts later than was planned when it arrived."""
     late = result.trace.wait > result.predicted_wait
     for job in np.flatnonzero(late):
@@ -91,7 +91,7 @@ def promises_are_kept(result: Result) -> Iterator[str]:
         )
 
 
-def head_is_not_delayed(result: Result) -> Iterator[str]:
+def head_is_not_delayed(result: WrittenSchedule) -> Iterator[str]:
     """The head of the queue starts no later than the reservation that it had as new head.
 
     A job becomes head when all jobs submitted before it have started. Its reservation is the
@@ -117,13 +117,15 @@ def head_is_not_delayed(result: Result) -> Iterator[str]:
             )
 
 
-def _latest_start_before(result: Result) -> Reals:
+def _latest_start_before(result: WrittenSchedule) -> Reals:
     """Return the latest start of the jobs submitted before each job."""
     latest = np.maximum.accumulate(result.start)
     return np.concatenate([[-np.inf], latest])[: len(latest)]
 
 
-def _reservation(result: Result, running: list[tuple[float, int]], processors: int) -> float:
+def _reservation(
+    result: WrittenSchedule, running: list[tuple[float, int]], processors: int
+) -> float:
     """Return the time at which ``processors`` are free, if ``running`` jobs end as expected."""
     free = result.size - sum(int(result.processors[one]) for _, one in running)
     for end, one in running:
@@ -133,41 +135,41 @@ def _reservation(result: Result, running: list[tuple[float, int]], processors: i
     return -np.inf
 
 
-def _assumed_running(result: Result) -> Reals:
+def _assumed_running(result: WrittenSchedule) -> Reals:
     """Return the runtimes that are first assumed of running jobs."""
     by_estimates = result.semantics.estimated_running
     return result.estimate if by_estimates else np.ceil(result.trace.requested_time)
 
 
-def _outlived(result: Result) -> Any:
+def _outlived(result: WrittenSchedule) -> Any:
     """Return the jobs that ran longer than assumed, before or after their start."""
     by_estimates = result.semantics.estimated_backfilling
     planned = result.estimate if by_estimates else np.ceil(result.trace.requested_time)
     return np.ceil(result.trace.run) > np.minimum(planned, _assumed_running(result))
 
 
-def _always(result: Result) -> bool:
+def _always(result: WrittenSchedule) -> bool:
     del result
     return True
 
 
-def _is_first_come(result: Result) -> bool:
+def _is_first_come(result: WrittenSchedule) -> bool:
     return result.semantics.is_first_come
 
 
-def _keeps_order(result: Result) -> bool:
+def _keeps_order(result: WrittenSchedule) -> bool:
     rules = result.semantics
     # A job pinned to nodes that are late is passed by those pinned to other nodes.
     in_time = rules.policy == "fcfs-pinned" and not (rules.pinning and _outlived(result).any())
     return _is_first_come(result) and (rules.policy == "fcfs" or in_time)
 
 
-def _reserves(result: Result) -> bool:
+def _reserves(result: WrittenSchedule) -> bool:
     rules = result.semantics
     return rules.policy in {"easy", "easy-sjbf"} and _is_first_come(result)
 
 
-def _binds_itself(result: Result) -> bool:
+def _binds_itself(result: WrittenSchedule) -> bool:
     rules = result.semantics
     return (
         rules.policy == "conservative"
@@ -177,7 +179,9 @@ def _binds_itself(result: Result) -> bool:
     )
 
 
-CHECKS: Mapping[str, tuple[Callable[[Result], bool], Callable[[Result], Iterator[str]]]] = {
+CHECKS: Mapping[
+    str, tuple[Callable[[WrittenSchedule], bool], Callable[[WrittenSchedule], Iterator[str]]]
+] = {
     "no start before submission": (_always, starts_after_submission),
     "no more processors held than there are": (_always, within_capacity),
     "estimates between 1 s and the request": (_always, within_request),

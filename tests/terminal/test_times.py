@@ -7,8 +7,8 @@ import pytest
 
 from terminal import times
 from terminal.console import CommandError
-from terminal.times import moment, period_of
-from terminal.words import walltime
+from terminal.options import period_of
+from terminal.words import moment, walltime
 
 
 def test_limits_are_written_as_resource_managers_write_them():

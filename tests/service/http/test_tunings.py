@@ -10,7 +10,7 @@ from asgi_client import NOW, run_of
 
 from predictors.methods.knn import KnnParameters
 from predictors.tuning.plan import TuningPlan
-from service.worker import tuning_keeper as keeper
+from service.worker import tuning_rounds as keeper
 from service.worker.processes import give_way
 
 EVERYTHING = {"history": 100, "training": 500, "test": 200, "penalty": 0}

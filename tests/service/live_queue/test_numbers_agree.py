@@ -15,8 +15,7 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from predictors.registry import METHODS, UNCERTAIN
-from terminal.times import moment
-from terminal.words import duration
+from terminal.words import duration, moment
 
 USERS = ("ada", "bob", "cleo")
 REQUESTS = (45.5, 300.0, 3600.0, 86_400.0, 400_000.0)

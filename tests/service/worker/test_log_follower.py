@@ -6,7 +6,7 @@ import pytest
 
 from service.settings import Settings
 from service.worker.log_follower import COMPLETIONS_PER_TURN, LogFollower
-from service.worker.tuning_keeper import TuningKeeper
+from service.worker.tuning_rounds import TuningKeeper
 
 
 class Log:
@@ -112,7 +112,7 @@ def test_others_have_half_of_the_time_while_somebody_asks(following):
 
 @pytest.mark.parametrize("catching_up", [True, False])
 def test_no_round_of_tuning_becomes_due_while_completions_pour_in(monkeypatch, catching_up):
-    monkeypatch.setattr("service.worker.tuning_keeper.ROUND_SECONDS", 0.0)
+    monkeypatch.setattr("service.worker.tuning_rounds.ROUND_SECONDS", 0.0)
     looked = []
 
     class Tunings:

@@ -8,7 +8,7 @@ import pytest
 from workloads import log_of, synthetic
 
 from simulator.reports.schedule_report import PICTURES
-from simulator.scheduling.schedule_file import Result
+from simulator.scheduling.schedule_file import WrittenSchedule
 from simulator.traces.swf import read_swf, write_swf
 
 JOBS = [(0, 2, 10, 10), (1, 4, 5, 5), (2, 2, 8, 8), (3, 2, 9, 9)]
@@ -74,7 +74,7 @@ def test_json_has_the_measures_and_the_semantics_of_every_combination(walltimed,
 def test_a_schedule_that_is_written_is_verified(walltimed, log, tmp_path):
     file = tmp_path / "easy.swf.gz"
     assert walltimed("simulate", log, "--output", file)[0] == 0
-    assert Result.of(read_swf(file)).start.tolist() == [0, 10, 2, 15]
+    assert WrittenSchedule.of(read_swf(file)).start.tolist() == [0, 10, 2, 15]
     code, out, _ = walltimed("verify", file)
     assert code == 0
     assert "not delayed: so" in out
@@ -374,7 +374,7 @@ def test_the_twin_of_a_site_is_made_from_its_configuration(walltimed, log, site,
     assert "Not modelled: bf_busy_nodes" in plain
     assert walltimed(*twin, "--output", result)[0] == 0
     assert walltimed("verify", result)[0] == 0
-    assert Result.of(read_swf(result)).semantics.slurm.cluster.nodes == 2
+    assert WrittenSchedule.of(read_swf(result)).semantics.slurm.cluster.nodes == 2
 
 
 SERVER = {
@@ -398,7 +398,7 @@ def test_the_twin_of_a_pbs_server_is_made_from_its_configuration(walltimed, log,
     assert "Not modelled: fair_share: true" in plain
     assert walltimed(*command, "--output", result)[0] == 0
     assert walltimed("verify", result)[0] == 0
-    assert Result.of(read_swf(result)).semantics.pbs.cluster.nodes == 2
+    assert WrittenSchedule.of(read_swf(result)).semantics.pbs.cluster.nodes == 2
 
 
 @pytest.mark.parametrize(

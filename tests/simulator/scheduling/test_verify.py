@@ -15,7 +15,12 @@ from workloads import schedule_of, workload_of
 
 from simulator.engine.policies import POLICIES
 from simulator.scheduling.estimates import Estimates
-from simulator.scheduling.schedule_file import NoResultError, Result, write_csv, write_result
+from simulator.scheduling.schedule_file import (
+    NoResultError,
+    WrittenSchedule,
+    write_csv,
+    write_result,
+)
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.verify import verify
@@ -46,7 +51,7 @@ def written(tmp_path):
     def write(schedule):
         path = tmp_path / "schedule.swf.gz"
         write_result(schedule, path)
-        return Result.of(read_swf(path))
+        return WrittenSchedule.of(read_swf(path))
 
     return write
 
@@ -87,7 +92,7 @@ def test_a_wait_that_nobody_predicted_is_unknown(written):
 
 def test_a_plain_log_is_no_result():
     with pytest.raises(NoResultError, match="SimulationRules"):
-        Result.of(read_swf(io.BytesIO(b"; MaxProcs: 4")))
+        WrittenSchedule.of(read_swf(io.BytesIO(b"; MaxProcs: 4")))
 
 
 @examples(150)
@@ -110,7 +115,7 @@ def test_every_schedule_passes_its_checks(jobs, rules, shares, tmp_path_factory)
     for guessed in (None, np.array(estimates, dtype=np.int64)):
         schedule = schedule_of(jobs, 4, estimates=guessed, **rules)
         write_result(schedule, path)
-        assert violated(Result.of(read_swf(path))) == []
+        assert violated(WrittenSchedule.of(read_swf(path))) == []
 
 
 @examples(150)
@@ -125,7 +130,9 @@ def test_easy_never_delays_the_head_beyond_its_reservation_if_estimates_are_exac
     path = tmp_path_factory.mktemp("schedules") / "schedule.swf"
     rules = Semantics(policy=policy, events=events)
     write_result(simulate(workload_of(jobs, 4), rules, Estimates.named("exact")), path)
-    findings = {finding.name: finding.violated for finding in verify(Result.of(read_swf(path)))}
+    findings = {
+        finding.name: finding.violated for finding in verify(WrittenSchedule.of(read_swf(path)))
+    }
     assert findings["the head of the queue is not delayed"] == 0
 
 
@@ -134,7 +141,9 @@ def tampered(result, **columns):
     for name, values in columns.items():
         for job, value in values.items():
             changed[name][job] = value
-    return {each.name: each for each in verify(Result.of(replace(result.trace, **changed)))}
+    return {
+        each.name: each for each in verify(WrittenSchedule.of(replace(result.trace, **changed)))
+    }
 
 
 def test_what_is_found_out_is_said_of_its_job(written):
