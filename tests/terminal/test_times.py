@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from terminal import times
+from terminal import options
 from terminal.console import CommandError
 from terminal.options import period_of
 from terminal.words import moment, walltime
@@ -39,7 +39,7 @@ def test_times_are_told_in_the_zone_of_the_reader():
 
 
 def test_periods():
-    assert doctest.testmod(times) == doctest.TestResults(failed=0, attempted=1)
+    assert doctest.testmod(options) == doctest.TestResults(failed=0, attempted=1)
     assert [period_of(each) for each in ("12h", "30d", "2w")] == [43200, 2592000, 1209600]
     for wrong in ("", "d", "0d", "-3d", "3", "3m"):
         with pytest.raises(CommandError):
