@@ -48,10 +48,13 @@ from service.worker.queue_estimates import with_likely
 from service.worker.queue_keeper import VersionedQueue
 from service.worker.wait_scores import usual_wait
 from service.worker.worker import Worker
-from simulator.scheduling.forecast import QUANTILE_GRID
+from simulator.scheduling.forecast import QUANTILE_GRID, Quantiles
 
 PERCENTS = tuple(level / 100 for level in range(1, 100))
 """Levels of the distribution of a job's runtime from which requests are suggested."""
+
+LEVELS = (*PERCENTS, *QUANTILE_GRID)
+"""Levels that are asked for together: those of suggestions, then those of the forecast."""
 
 Obstacle = Literal["no-snapshot", "too-large", "no-forecast", "not-planned", "no-time"]
 
@@ -155,7 +158,7 @@ class WhatIf:
         estimate = RuntimeEstimate(
             runtime=prediction.predicted_walltime,
             priority=self._keeper.estimates.priority(like.state, request),
-            quantiles=like.state.quantiles(like.method, request, QUANTILE_GRID),
+            quantiles=like.quantiles(request),
             basis=prediction.basis,
         )
         if prediction.median is not None:
@@ -299,7 +302,7 @@ def in_gap(
 
 
 class LikeRuns:
-    """The runtimes of jobs like a submission, asked once for each limit.
+    """The runtimes of jobs like a submission, asked once for each request.
 
     ``least-cost`` answers in the place of a method without a distribution. Nothing is known for a
     user without runs: those of other users are not like this user's.
@@ -309,23 +312,31 @@ class LikeRuns:
         self, state: ClusterState, method: str, submission: Submission, prediction: Prediction
     ) -> None:
         self.state = state
-        self.method = method
         self._submission = submission
-        self._uncertain, basis = method, prediction.basis
-        if self._uncertain not in UNCERTAIN:
-            self._uncertain = LeastCost.name
-            basis = state.ask(self._uncertain, submission).basis
+        self._has_distribution = method in UNCERTAIN
+        self._method, basis = method, prediction.basis
+        if not self._has_distribution:
+            self._method = LeastCost.name
+            basis = state.ask(self._method, submission).basis
         self._is_known = basis.reason != "others"
-        self._runtimes: dict[float, Sequence[float] | None] = {}
+        self._answers: dict[Submission, Sequence[float] | None] = {}
+
+    def quantiles(self, request: Submission) -> Quantiles:
+        """Return the runtimes at ``QUANTILE_GRID``; None from a method without a distribution."""
+        found = self._at_levels(request) if self._has_distribution else None
+        return found and found[len(PERCENTS) :]
 
     def runtimes(self, limit: float) -> Sequence[float] | None:
         """Return the runtimes in seconds at the levels ``PERCENTS``, longer ones as ``limit``."""
-        if limit not in self._runtimes:
-            request = replace(self._submission, requested_walltime=limit)
-            self._runtimes[limit] = (
-                self.state.quantiles(self._uncertain, request, PERCENTS) if self._is_known else None
-            )
-        return self._runtimes[limit]
+        request = replace(self._submission, requested_walltime=limit)
+        found = self._at_levels(request) if self._is_known else None
+        return found and found[: len(PERCENTS)]
+
+    def _at_levels(self, request: Submission) -> Sequence[float] | None:
+        """Return the runtimes at ``LEVELS``; None where too little is known."""
+        if request not in self._answers:
+            self._answers[request] = self.state.quantiles(self._method, request, LEVELS)
+        return self._answers[request]
 
     def suggestion(self, share: float) -> float | None:
         """Return a shorter request that holds ``share`` of the runs; None without one."""

@@ -84,11 +84,6 @@ def mean_wait(plays: Sequence[Play]) -> float:
     return of(plays, lambda play: play.wait).mean
 
 
-def mean_slowdown(plays: Sequence[Play]) -> float:
-    """Return the mean bounded slowdown over the repetitions."""
-    return of(plays, lambda play: play.bounded_slowdown).mean
-
-
 def gain(
     today: Sequence[Play], plays: Sequence[Play], measure: Callable[[Play], float]
 ) -> GainInterval:

@@ -81,11 +81,6 @@ def preformatted(text: str) -> str:
     return f"<pre>{escape(text)}</pre>\n"
 
 
-def paragraph(text: str) -> str:
-    """A paragraph of the report itself."""
-    return f"<p>{escape(text)}</p>\n"
-
-
 def note(text: str) -> str:
     """A small paragraph that explains."""
     return f'<p class="note">{escape(text)}</p>'

@@ -110,18 +110,6 @@ def read_swf(
     )
 
 
-def read_header(source: str | Path) -> dict[str, str] | None:
-    """Read the header of a trace alone; None if no job follows it.
-
-    Raises:
-        DamagedFileError: a compressed file is cut short or corrupt.
-        OSError: the file cannot be read.
-    """
-    comments: list[str] = []
-    jobs = sum(1 for _ in _job_lines(source, comments))
-    return parse_header(comments) if jobs else None
-
-
 def _job_lines(source: str | Path | BinaryIO, comments: list[str]) -> Iterator[JobLine]:
     """Yield lines that are neither blank nor comments, with their numbers; collect comments."""
     for number, content in enumerate(read_lines(source), start=1):

@@ -12,7 +12,6 @@ from simulator.traces.swf import (
     DamagedFileError,
     MalformedLineError,
     parse_header,
-    read_header,
     read_swf,
     write_swf,
 )
@@ -112,18 +111,9 @@ def test_what_is_a_key_and_what_goes_on_with_a_value(comments, header):
     assert parse_header(comments) == header
 
 
-def test_a_header_is_read_with_the_comments_behind_jobs(tmp_path):
-    path = tmp_path / "trace.swf"
-    path.write_bytes(b"; Version: 2.2\n" + LINE.encode() + b"\n; MaxProcs: 128\n")
-    assert read_header(path) == {"Version": "2.2", "MaxProcs": "128"}
-    path.write_text(LINE)
-    assert read_header(path) == {}
-
-
-def test_what_has_no_job_has_no_header(tmp_path):
-    path = tmp_path / "trace.swf"
-    path.write_text("; MaxProcs: 128\n\n   \n")
-    assert read_header(path) is None
+def test_a_header_is_read_with_the_comments_behind_jobs():
+    trace = trace_of(f"; Version: 2.2\n{LINE}\n; MaxProcs: 128\n")
+    assert trace.header == {"Version": "2.2", "MaxProcs": "128"}
 
 
 def test_a_header_without_size_or_start_leaves_them_open():
