@@ -1,4 +1,4 @@
-"""The numbers of a prediction in words: likely, range and planned, and whose runs they rest on.
+"""The numbers of a prediction in words: likely, range and planned, and owner runs they rest on.
 
 Pages and commands use the same words. The functions take fields of answers, so that commands load
 no models of the API.
@@ -63,8 +63,8 @@ def grounds_words(jobs: int, reason: str, method: str) -> str:
         return "the request, because the method failed"
     if not jobs:
         return "no earlier runs: this is the request"
-    whose = GROUNDS.get(reason) or OWNERS.get(method, "of this user")
-    return f"{counted(jobs, 'earlier run')} {whose} ({method})"
+    owner = GROUNDS.get(reason) or OWNERS.get(method, "of this user")
+    return f"{counted(jobs, 'earlier run')} {owner} ({method})"
 
 
 def prediction_rows(

@@ -77,12 +77,12 @@ def report(
                 "/v1/reports/users", account=account, since=since_then, limit=MOST_USERS
             )
         else:
-            whose = user or (None if account else getpass.getuser())
+            user_name = user or (None if account else getpass.getuser())
             answer = service.get(
-                "/v1/reports/requests", user=whose, account=account, since=since_then
+                "/v1/reports/requests", user=user_name, account=account, since=since_then
             )
-            if whose and not rows_of(answer) and not is_known(service, whose):
-                err.print(escape(f"No run of a user {whose!r} is known."), style="yellow")
+            if user_name and not rows_of(answer) and not is_known(service, user_name):
+                err.print(escape(f"No run of a user {user_name!r} is known."), style="yellow")
     if everybody and {row["user"] for row in rows_of(answer)} == {getpass.getuser()}:
         err.print("Only your own runs are listed: all need a token of scope read.", style="yellow")
     if as_json:

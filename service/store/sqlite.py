@@ -164,11 +164,11 @@ class SqliteDatabase(Database):
         """
         if not self._empty_log():
             return f"{self.file}-wal is being read and could not be emptied: run this again."
-        if self._found(names):
+        if self._contains_any(names):
             with self.errors(), self.engine.connect() as connection:
                 connection.exec_driver_sql("VACUUM")
             self._empty_log()
-        if self._found(names):
+        if self._contains_any(names):
             return f"Other texts in {self.file} contain the name, another user's for example."
         return None
 
@@ -178,8 +178,8 @@ class SqliteDatabase(Database):
             busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
         return not busy
 
-    def _found(self, names: Collection[str]) -> bool:
-        """Return whether a file of the database has the bytes of any of the names."""
+    def _contains_any(self, names: Collection[str]) -> bool:
+        """Return whether the file or its write-ahead log contains one of the names."""
         files = (self.file, self.file.with_name(f"{self.file.name}-wal"))
         return any(_holds(file, name.encode()) for file in files for name in names)
 

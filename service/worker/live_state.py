@@ -74,9 +74,8 @@ class ClusterState:
         self.windowed = [
             name for name, each in self.predictors.items() if each.memory.window_seconds > 0
         ]
-        self.unwindowed = [name for name in self.predictors if name not in self.windowed]
-        self.ranked = [name for name in self.unwindowed if name in UNCERTAIN]
-        self.unranked = [name for name in self.unwindowed if name not in UNCERTAIN]
+        self.ranked = [name for name in self.predictors if name in UNCERTAIN]
+        self.unranked = [name for name in PREDICTORS if name not in (*self.windowed, *self.ranked)]
         self._chooser = self._choosing()
         self._answering = settings.method
         self._metrics = metrics
@@ -272,6 +271,9 @@ class ClusterState:
         self.learn(completion, methods)
         self.remember_users((completion,))
 
+    def _memory_of(self, method: str) -> Memory:
+        return self.predictors[method].memory
+
     @property
     def memories(self) -> tuple[Memory, Memory]:
         """Return the memory requirements of methods without a time window, and with one.
@@ -280,8 +282,8 @@ class ClusterState:
         """
         recent = self.accuracy_groups.memory | self.correction.memory | self.error_ratios.memory
         return (
-            reduce(or_, (self.predictors[name].memory for name in self.unwindowed), recent),
-            reduce(or_, (self.predictors[name].memory for name in self.windowed), Memory()),
+            reduce(or_, map(self._memory_of, self.ranked + self.unranked), recent),
+            reduce(or_, map(self._memory_of, self.windowed), Memory()),
         )
 
 
@@ -387,17 +389,17 @@ class LiveState:
         with ThreadPoolExecutor(1) as beside:
             ranking = []
             for cluster, runs in groupby(recent, key=_cluster_of):
-                held, before = list(runs), runs_before if waiting == cluster else ()
-                if state := self._state_of(held[0]):
+                runs_of_cluster, before = list(runs), runs_before if waiting == cluster else ()
+                if state := self._state_of(runs_of_cluster[0]):
                     own = {name: each for name, each in standing.items() if name == cluster}
-                    state.remember(held, state.ranked)
+                    state.remember(runs_of_cluster, state.ranked)
                     for grown, forest in self.growing(own):
                         grown.replant(forest)
                     ranking.append(beside.submit(state.rank_runs, state.ranked))
-                    state.remember(held, state.unranked)
-                    state.remember_users(held)
+                    state.remember(runs_of_cluster, state.unranked)
+                    state.remember_users(runs_of_cluster)
                     self.retune(own)
-                    state.remember_window(before, held)
+                    state.remember_window(before, runs_of_cluster)
                 if waiting == cluster:
                     waiting, runs_before = next(older_by_cluster, _NO_CLUSTER)
             for each in ranking:

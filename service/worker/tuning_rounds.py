@@ -115,7 +115,7 @@ def from_store(store: Store, settings: Settings) -> dict[str, ClusterParameters]
 
     return {
         cluster: ClusterParameters(
-            knn=held(adopted.get("knn"), defaults.knn, cluster),
+            knn=adopted_knn(adopted.get("knn"), defaults.knn, cluster),
             forest=forest_of(adopted.get("forest"), cluster),
         )
         for cluster, adopted in store.tunings.active().items()
@@ -127,7 +127,7 @@ def of_cluster(store: Store, settings: Settings, cluster: str) -> ClusterParamet
     return from_store(store, settings).get(cluster) or from_settings(settings)
 
 
-def held(
+def adopted_knn(
     adoption: ActiveAdoption | None, default: Adopted[KnnParameters], cluster: str
 ) -> Adopted[KnnParameters]:
     """Return adopted parameters of knn, or the default without any that this release can use."""

@@ -169,11 +169,11 @@ class Worker:
         self.guard.update(await asyncio.to_thread(self.store.tokens.read_all))
         self._fingerprint = await asyncio.to_thread(self.store.fingerprint)
         self._history_length = await asyncio.to_thread(self.store.past_runs.count)
-        held = await asyncio.to_thread(self.store.past_runs.active_clusters)
-        self.cluster_limit.expect(held[: self.settings.max_clusters])
+        clusters = await asyncio.to_thread(self.store.past_runs.active_clusters)
+        self.cluster_limit.expect(clusters[: self.settings.max_clusters])
         self.writer.start()
         self._tasks = [
-            asyncio.create_task(self._learn()),
+            asyncio.create_task(self._fold_and_follow()),
             asyncio.create_task(self._keep_house()),
             asyncio.create_task(self._follow_erasures()),
             asyncio.create_task(self.tuning.follow_parameters()),
@@ -267,8 +267,8 @@ class Worker:
             self._failure = failure
             log.error("a background task failed", exc_info=failure)
 
-    async def _learn(self) -> None:
-        """Read the history, then follow the log."""
+    async def _fold_and_follow(self) -> None:
+        """Fold the stored history into the live state, then apply new completions."""
         started = time.perf_counter()
         learned, reader = await self._fold_with_retries()
         await asyncio.to_thread(catch_up, learned, reader)  # else two ready workers would differ
@@ -321,11 +321,11 @@ class Worker:
 
     def _served_clusters(self) -> list[str]:
         """Return the clusters to serve: up to the limit, those with the latest runs first."""
-        held, most = self.store.past_runs.active_clusters(), self.settings.max_clusters
-        self._held_clusters = len(held)
-        if surplus := surplus_sentence(len(held), most):
-            log.warning(surplus, held=len(held), served=most, left_out=held[most:][:LISTED])
-        return held[:most]
+        stored, most = self.store.past_runs.active_clusters(), self.settings.max_clusters
+        self._held_clusters = len(stored)
+        if surplus := surplus_sentence(len(stored), most):
+            log.warning(surplus, held=len(stored), served=most, left_out=stored[most:][:LISTED])
+        return stored[:most]
 
     async def _follow_erasures(self) -> None:
         """Read the history anew whenever a part of it was deleted, until cancelled."""

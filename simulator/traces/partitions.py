@@ -105,21 +105,21 @@ def partitions_of_log(trace: Trace, names: Mapping[int, str]) -> list[Partition]
             share nodes.
     """
     started = (trace.wait >= 0) & (trace.run > 0) & (trace.processors > 0)
-    held = {
+    peaks = {
         names.get(number, str(number)): most_held(trace.select(started & (trace.queue == number)))
         for number in np.unique(trace.queue).tolist()
     }
-    if not trace.wait.any() or not any(held.values()):
+    if not trace.wait.any() or not any(peaks.values()):
         raise PartitionsError("The log does not say when jobs started, nor how much queues hold.")
-    if len(held) == 1:
+    if len(peaks) == 1:
         raise PartitionsError("All jobs of the log are in one queue.")
     size = trace.max_processors
-    if size is not None and sum(held.values()) > BEYOND_MACHINE * size:
+    if size is not None and sum(peaks.values()) > BEYOND_MACHINE * size:
         raise PartitionsError(
-            f"The queues of the log held up to {sum(held.values()):,} processors in all, and the "
+            f"The queues of the log held up to {sum(peaks.values()):,} processors in all, and the "
             f"machine has {size:,}: queues share nodes. Name a file that says which."
         )
-    found = [Partition(frozenset({name}), most) for name, most in held.items() if most]
+    found = [Partition(frozenset({name}), most) for name, most in peaks.items() if most]
     return sorted(found, key=lambda each: (-each.processors, each.name))
 
 
