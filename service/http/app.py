@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache, partial
+from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
@@ -111,7 +112,8 @@ def add_calls(app: FastAPI, calls: Calls, worker: Worker) -> None:
 
     if worker.settings.web_pages:
         site, visitors = site_of(worker, showing, what_if, ranking), visitors_of(worker)
-        pages.add_pages(calls, site, visitors)
+        shown = pages.add_pages(calls, site, visitors)
+        app.add_exception_handler(HTTPStatus.NOT_FOUND, shown.nowhere)
         pages.add_api(calls, partial(openapi.describe, app), site, visitors)
 
     document = cache(lambda: to_json(openapi.describe(app)))

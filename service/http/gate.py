@@ -5,7 +5,7 @@ While no token has been issued, it admits callers of this machine alone, by thei
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -163,6 +163,7 @@ class Gate:
             scopes=(),
             metrics=metrics.requests.route("none"),
         )
+        self._nowhere = replace(self._elsewhere, is_open=True)
         for call in calls:
             self._add(call)
 
@@ -191,7 +192,7 @@ class Gate:
             if method == served and (found := pattern.match(path)):
                 connection["path_params"] = found.groupdict()
                 return endpoint
-        return self._elsewhere
+        return self._nowhere if is_browser(connection) else self._elsewhere
 
     def _check_head(self, connection: Connection, endpoint: Endpoint) -> bytes | None:
         """Check the head of a request, before any of its body is read.
@@ -269,6 +270,13 @@ async def sent(send: Send, message: Message, status: int) -> int:
             raise
         return CALLER_LEFT
     return status
+
+
+def is_browser(connection: Connection) -> bool:
+    """Return whether the answer to a request may be a page."""
+    return any(
+        name == b"accept" and b"text/html" in value for name, value in connection["headers"]
+    )
 
 
 def headers_of_interest(connection: Connection) -> dict[bytes, bytes]:

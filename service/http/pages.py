@@ -23,6 +23,7 @@ from service.errors import (
     ServiceError,
 )
 from service.http import openapi
+from service.http.json_calls import answer
 from service.http.openapi import HIDDEN, Calls
 from service.http.trusted_proxy import TrustedProxy
 from service.store import Store, Token
@@ -250,6 +251,16 @@ class Pages:
             return await self.problem(error, request)
         return response
 
+    async def nowhere(self, request: Request, error: Exception) -> Response:
+        """Answer a path at which there is nothing: by a page to browsers, in JSON to programs."""
+        if "text/html" not in request.headers.get("accept", ""):
+            return await answer(request, error)
+        try:
+            visitor = await self.visitors.visitor(request)
+        except ServiceError as refused:
+            return await self.problem(refused, request)
+        return await self.problem(NotFoundError(), request, visitor)
+
     async def problem(
         self, error: ServiceError, request: Request, visitor: Visitor | None = None
     ) -> Response:
@@ -260,8 +271,8 @@ class Pages:
         return HTMLResponse(content, error.status, {**HEADERS, **error.headers})
 
 
-def add_pages(calls: Calls, site: Website, visitors: Visitors) -> None:
-    """Add the pages, logging in and out, and what the pages link to.
+def add_pages(calls: Calls, site: Website, visitors: Visitors) -> Pages:
+    """Add the pages, logging in and out, and what the pages link to; return the pages.
 
     No call needs a token: pages identify browsers by cookies.
     """
@@ -282,6 +293,12 @@ def add_pages(calls: Calls, site: Website, visitors: Visitors) -> None:
             raise NotFoundError
         return Response(content.content, media_type=content.kind, headers=FOR_EVER)
 
+    @calls.add("GET /favicon.ico", scopes=None, **HIDDEN)
+    async def icon() -> Response:
+        return RedirectResponse(site.assets.address("icon.svg"))
+
+    return pages
+
 
 def add_api(
     calls: Calls, describe: Callable[[], dict[str, Any]], site: Website, visitors: Visitors
@@ -290,9 +307,10 @@ def add_api(
 
     @calls.add("GET /docs", scopes=None, **HIDDEN)
     async def api(request: Request) -> Response:
-        if await visitors.visitor(request) is None:
+        visitor = await visitors.visitor(request)
+        if visitor is None:
             return RedirectResponse(login_address(request), HTTPStatus.SEE_OTHER, HEADERS)
-        return html(await site.api(openapi.by_tag(describe()), own_address(request)))
+        return html(await site.api(openapi.by_tag(describe()), visitor, own_address(request)))
 
 
 def html(page: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:

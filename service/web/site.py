@@ -276,17 +276,24 @@ class Website:
         """
         return await self._rendered("login", title="Log in", to=to, refused=refused)
 
-    async def api(self, groups: Sequence[Mapping[str, Any]], url: str) -> bytes:
+    async def api(
+        self, groups: Sequence[Mapping[str, Any]], visitor: Visitor, url: str
+    ) -> bytes:
         """Return the page of the API, which lists all calls by group."""
-        return await self._rendered("api", title="API", groups=groups, url=url)
+        return await self._framed("api", visitor, url, title="API", groups=groups, url=url)
 
     async def problem(self, title: str, detail: str, visitor: Visitor | None, url: str) -> bytes:
         """Return an error page, with the menu for a visitor."""
         if visitor is None:
             return await self._rendered("problem", title=title, detail=detail)
-        frame = await self._frame(visitor, "", None, url)
-        menu = menu_of(visitor)
-        return await self._rendered("problem", title=title, detail=detail, frame=frame, menu=menu)
+        return await self._framed("problem", visitor, url, title=title, detail=detail)
+
+    async def _framed(
+        self, template: str, visitor: Visitor, address: str, **variables: Any
+    ) -> bytes:
+        """Return a page that is none of the menu, with the menu."""
+        frame = await self._frame(visitor, "", None, address)
+        return await self._rendered(template, frame=frame, menu=menu_of(visitor), **variables)
 
     async def _rendered(self, template: str, **variables: Any) -> bytes:
         text = await asyncio.to_thread(self._renderer.render, template, **variables)

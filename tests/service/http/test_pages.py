@@ -423,6 +423,41 @@ def test_an_error_page_keeps_the_menu(service):
     assert "Queue" in page.text
 
 
+BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+def test_a_browser_is_shown_a_page_where_there_is_none_and_a_program_json(closed):
+    service, texts = closed
+    page = service.request("GET", "/nowhere", headers=BROWSER)
+    assert page.status_code == 404
+    assert page.headers["content-type"].startswith("text/html")
+    assert "There is nothing at this path." in page.text
+    assert "content-security-policy" in page.headers
+    assert 'href="/tuning' not in page.text, "who has not logged in has no menu"
+    service.token = texts["read"]
+    program = service.get("/nowhere")
+    assert program.status_code == 404
+    assert program.json()["error"] == "NotFoundError"
+    lost = service.request("POST", "/queue", headers=BROWSER)
+    assert lost.status_code == 405
+
+
+def test_a_page_that_is_not_there_keeps_the_menu(unchanged):
+    page = unchanged.request("GET", "/nowhere", headers=BROWSER)
+    assert page.status_code == 404
+    assert 'href="/tuning' in page.text
+    assert 'aria-current="page"' not in page.text
+
+
+def test_the_page_of_the_api_has_the_way_back(unchanged):
+    assert 'href="/tuning' in unchanged.request("GET", "/docs").text
+
+
+def test_a_browser_that_asks_for_an_icon_by_itself_gets_one(unchanged):
+    where = unchanged.request("GET", "/favicon.ico").headers["location"]
+    assert unchanged.request("GET", where).headers["content-type"].startswith("image/svg+xml")
+
+
 def test_accuracy_groups_are_shown_on_the_pages_of_users(service):
     service.complete(run_of("1", user="ada"))
     assert "Accuracy groups" in service.get("/users").text
