@@ -11,6 +11,9 @@ from terminal.words import counted, duration
 OWNERS = {"knn": "of like jobs", "percentile": "of like jobs"}
 """Owners of the runs behind a prediction, of methods that look beyond the user's own."""
 
+WITH_RANGE = frozenset({"history", "others"})
+"""Reasons of a basis on whose runs an interval rests; without them it is all that can be."""
+
 GROUNDS = {
     "others": "of other users: no run of this user is known",
     "young-cluster": "so far: too few jobs have ended in the cluster for a range",
@@ -46,8 +49,20 @@ def range_words(lower: float, upper: float, coverage: float) -> str:
     return f"{duration(lower)} to {duration(upper)} ({round(100 * coverage)}%)"
 
 
+def planned_word(likely: float | None, *, plans: bool) -> str:
+    """Return the name of the predicted walltime; empty where the median says all.
+
+    Args:
+        likely: median in seconds; None from methods without a distribution.
+        plans: whether a scheduler plans or orders by predictions.
+    """
+    if plans:
+        return "planned"
+    return "predicted" if likely is None else ""
+
+
 def planned_reason(planned: float, requested: float, *, likely: float | None, method: str) -> str:
-    """Return the reason of the planned runtime as text.
+    """Return the reason of the predicted walltime as text.
 
     Args:
         likely: median in seconds; None from methods without a distribution.
@@ -67,32 +82,31 @@ def grounds_words(jobs: int, reason: str, method: str) -> str:
     return f"{counted(jobs, 'earlier run')} {owner} ({method})"
 
 
-def prediction_rows(
-    prediction: dict[str, Any], basis: dict[str, Any], method: str
-) -> dict[str, str]:
+def prediction_rows(prediction: dict[str, Any], answer: dict[str, Any]) -> dict[str, str]:
     """Return the rows by name, with what they rest on.
 
     Args:
-        prediction: an object with ``likely``, ``interval`` and planned and requested walltime.
-        basis: number of runs, and reason.
+        prediction: an object with ``likely``, ``interval`` and predicted and requested walltime.
+        answer: an object with ``method``, ``basis`` and ``plans_by_predictions``.
     """
+    basis, method = answer["basis"], answer["method"]
     rests_on = grounds_words(basis["jobs"], basis["reason"], method)
-    return {**number_rows(prediction, method), "rests on": rests_on}
+    word = planned_word(prediction["likely"], plans=answer["plans_by_predictions"])
+    if basis["reason"] not in WITH_RANGE:
+        prediction = prediction | {"interval": None}
+    return {**number_rows(prediction, method, word), "rests on": rests_on}
 
 
-def number_rows(prediction: dict[str, Any], method: str) -> dict[str, str]:
-    """Return the rows of the three numbers of a prediction."""
+def number_rows(prediction: dict[str, Any], method: str, word: str) -> dict[str, str]:
+    """Return the rows of the numbers of a prediction; ``word`` names the predicted walltime."""
     likely, interval = prediction["likely"], prediction["interval"]
     planned, requested = prediction["predicted_walltime"], prediction["requested_walltime"]
     span = "not known"
     if interval is not None:
         span = range_words(interval["lower"], interval["upper"], interval["coverage"])
     reason = planned_reason(planned, requested, likely=likely, method=method)
-    return {
-        "likely": likely_words(likely),
-        "range": span,
-        "planned": f"{duration(planned)}, {reason}",
-    }
+    rows = {"likely": likely_words(likely), "range": span}
+    return rows | ({word: f"{duration(planned)}, {reason}"} if word else {})
 
 
 def no_range(answer: dict[str, Any]) -> str:

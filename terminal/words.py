@@ -1,9 +1,10 @@
 """Durations, times, shares and counts as people and resource managers write them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from math import inf
+from statistics import median_high
 from typing import Any, NamedTuple
 
 LONGEST_NAME = 256
@@ -27,15 +28,22 @@ def duration(seconds: float | None, *, beside: float | None = None, unknown: str
 
     Args:
         seconds: may be negative.
-        beside: seconds of another duration, in whose unit this one is written, unless it would
-            be rounded to nothing.
+        beside: seconds of another duration, in whose unit this one is written: ``<1 min`` where it
+            would be rounded to nothing.
         unknown: returned for None.
     """
     if seconds is None:
         return unknown
-    text = _UNITS[_unit_of(seconds if beside is None else beside)].say(seconds)
+    unit = _UNITS[_unit_of(seconds if beside is None else beside)]
+    text = unit.say(seconds)
     is_nothing = not any(digit in "123456789" for digit in text)
-    return _UNITS[_unit_of(seconds)].say(seconds) if is_nothing and seconds else text
+    return f"<{unit.least}" if is_nothing and seconds >= SHORTEST else text
+
+
+def usual(durations: Iterable[float | None]) -> float | None:
+    """Return the median of those that are known and not 0, in whose unit a column is written."""
+    known = [each for each in durations if each]
+    return median_high(known) if known else None
 
 
 def walltime(seconds: float | None, *, unknown: str = "-") -> str:
@@ -109,11 +117,12 @@ def told_apart(one: float, other: float) -> tuple[str, str]:
 
 
 class _Unit(NamedTuple):
-    """Unit of durations below ``end`` seconds."""
+    """Unit of durations below ``end`` seconds, and the shortest that it has words for."""
 
     end: float
     seconds: float
     words: str
+    least: str
 
     def say(self, seconds: float) -> str:
         if self.seconds == 1.0 and SHORTEST <= abs(seconds) < 0.95:
@@ -123,10 +132,10 @@ class _Unit(NamedTuple):
 
 # Rounded at these ends, no duration reads longer than a longer one: 98.3 h, 4.1 days.
 _UNITS = (
-    _Unit(59.5, 1.0, "{:,.0f} s"),
-    _Unit(89.5 * MINUTE, MINUTE, "{:,.0f} min"),
-    _Unit(98.35 * HOUR, HOUR, "{:,.1f} h"),
-    _Unit(inf, DAY, "{:,.1f} days"),
+    _Unit(59.5, 1.0, "{:,.0f} s", "1 s"),
+    _Unit(89.5 * MINUTE, MINUTE, "{:,.0f} min", "1 min"),
+    _Unit(98.35 * HOUR, HOUR, "{:,.1f} h", "0.1 h"),
+    _Unit(inf, DAY, "{:,.1f} days", "0.1 days"),
 )
 
 

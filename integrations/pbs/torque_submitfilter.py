@@ -192,20 +192,30 @@ def advice(answer, predicted, asked):
 
     Torque plans by requests: without a likely runtime the predicted one is said, never a planned.
     """
-    parts = [f"requested {clock(asked)}"]
+    parts = [f"requested {duration(asked)}"]
     interval, reason = answer.get("interval"), answer["basis"].get("reason")
     if interval and reason in {"history", "others"}:
-        of_ten = positive(interval["coverage"], 1) * 10.0
-        share = f"{of_ten:.0f} of 10" if of_ten.is_integer() else f"{10 * of_ten:.0f} of 100"
-        lower = positive(interval["lower"] or 1, LONGEST)
+        share = 100.0 * positive(interval["coverage"], 1)
         upper = positive(interval["upper"], LONGEST)
-        parts.insert(0, f"range {clock(lower)} to {clock(upper)} ({share})")
+        lower = positive(interval["lower"], upper) if interval["lower"] else 0
+        parts.insert(0, f"range {duration(lower)} to {duration(upper)} ({share:.0f}%)")
     name, seconds = "predicted", predicted
     if answer.get("likely") is not None:
         name, seconds = "likely", positive(answer["likely"], asked)
-    parts.insert(0, f"{name} {clock(seconds)}")
+    parts.insert(0, f"{name} {duration(seconds)}")
     whose = "; no run of yours is known, these are of other users" if reason == "others" else ""
     return ", ".join(parts) + whose
+
+
+def duration(seconds):
+    """Return seconds in the words of ``walltimed ask`` and of the pages."""
+    if 0 < seconds < 0.95:
+        return f"{seconds:.1g} s"
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    if seconds < 89.5 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 98.35 * 3600 else f"{seconds / 86400:.1f} days"
 
 
 def default_limit(answer, config):

@@ -261,20 +261,21 @@ end
 
 -- The answer -------------------------------------------------------------------------------------
 
+-- The same words as those of `walltimed ask` and of the pages.
 local function duration(seconds)
-  local minutes = math.ceil(seconds / 60)
-  if minutes < 120 then return ("%d min"):format(minutes) end
-  return ("%d h %02d min"):format(math.floor(minutes / 60), minutes % 60)
+  if seconds < 0.95 then return ("%.1g s"):format(seconds) end
+  if seconds < 59.5 then return ("%.0f s"):format(seconds) end
+  if seconds < 89.5 * 60 then return ("%.0f min"):format(seconds / 60) end
+  if seconds < 98.35 * 3600 then return ("%.1f h"):format(seconds / 3600) end
+  return ("%.1f days"):format(seconds / 86400)
 end
 
 -- The range of the runtime, where the answer has one that rests on runs; nil otherwise.
 local function range_of(found)
   local rests_on_runs = found.has_history or found.is_of_others
   if not (found.upper and found.coverage and rests_on_runs) then return nil end
-  local tenths = found.coverage * 10
-  local of_ten = tenths == math.floor(tenths)
-  return ("range %s to %s (%.0f of %d)"):format(duration(found.lower), duration(found.upper),
-    of_ten and tenths or found.coverage * 100, of_ten and 10 or 100)
+  return ("range %s to %s (%.0f%%)"):format(duration(found.lower), duration(found.upper),
+    found.coverage * 100)
 end
 
 -- A planned time is said only where the site's mode lets Slurm plan or order by predictions.

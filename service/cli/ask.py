@@ -105,7 +105,7 @@ def fields_of_options(
 def show(answer: dict[str, Any], request: dict[str, Any]) -> None:
     """Print the answer for people."""
     variant, now = answer["as_written"], answer["now"]
-    for name, text in prediction_rows(variant, answer["basis"], answer["method"]).items():
+    for name, text in prediction_rows(variant, answer).items():
         line(name, text)
     for run in (answer["explanation"] or [])[:SHOWN_RUNS]:
         facts = f"{duration(run['runtime'])} of {walltime(run['requested_walltime'])}"

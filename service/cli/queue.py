@@ -155,7 +155,7 @@ def show_job(detail: dict[str, Any]) -> None:
     prediction = {**job, "likely": detail["likely"], "interval": detail["interval"]}
     facts = {
         "requested": f"{walltime(job['requested_walltime'])} on {job['requested_processors']} cpus",
-        **prediction_rows(prediction, detail["basis"], detail["method"]),
+        **prediction_rows(prediction, detail),
         "starts": starts(job, now),
         "ends": moment_within(job["end_time"], job["end_interval"], now),
         "moved": moves(job),
@@ -167,13 +167,13 @@ def show_job(detail: dict[str, Any]) -> None:
 
 
 def show_ended(detail: dict[str, Any]) -> None:
-    """Print a job that has ended: likely, planned, ran, and why."""
+    """Print a job that has ended: likely, predicted, ran, and why."""
     run, now = detail["runs"][0], time.time()
     title = f"{detail['job_id']} {run['application'] or ''}".strip()
     out.print(f"[bold]{escape(title)}[/bold]: ended {moment(run['end_time'], now)}")
-    numbers = {"planned": "no prediction was recorded"}
+    numbers = {"predicted": "no prediction was recorded"}
     if run["predicted_walltime"] is not None:
-        numbers = number_rows(run, run["method"])
+        numbers = number_rows(run, run["method"], "predicted")
     ran = ", ".join(duration(each["runtime"]) for each in detail["earlier"])
     facts = {
         "requested": walltime(run["requested_walltime"]),

@@ -115,7 +115,7 @@ class LiveJobAnswer:
         int | None, Field(description="Place among the jobs that wait for the same processors.")
     ]
     predicted_walltime: Annotated[
-        float | None, Field(description="Planned runtime, as it was last predicted.")
+        float | None, Field(description="As it was last predicted.")
     ]
     basis: Annotated[
         BasisField | None,
@@ -166,6 +166,15 @@ class QueueAnswer(QueueHeadAnswer):
     ]
 
 
+PlansByPredictions = Annotated[
+    bool,
+    Field(
+        description="Whether a scheduler plans or orders by predictions, as far as the service "
+        "sees by its filters and queues."
+    ),
+]
+
+
 @dataclass(slots=True)
 class ForecastPointAnswer:
     """One forecast of a job."""
@@ -193,6 +202,7 @@ class LiveJobDetailAnswer:
         Field(description="The first, the last, and those that moved between them; oldest first."),
     ]
     method: str
+    plans_by_predictions: PlansByPredictions
     likely: float | None
     interval: IntervalField | None
     basis: BasisField
@@ -218,7 +228,7 @@ class EndedRunAnswer:
     runtime: Annotated[float, Field(description="Seconds from start to end.")]
     status: str
     predicted_walltime: Annotated[
-        float | None, Field(description="Planned runtime; null if no prediction was recorded.")
+        float | None, Field(description="Null if no prediction was recorded.")
     ]
     likely: Annotated[
         float | None, Field(description="Median; null if none was recorded for this job.")
@@ -296,6 +306,7 @@ class WhatIfAnswer:
     no_interval: NoInterval | None
     is_old: bool
     method: str
+    plans_by_predictions: PlansByPredictions
     basis: BasisField
     explanation: Annotated[
         Sequence[PastRunField] | None,

@@ -144,6 +144,7 @@ class ShowingQueues(ShowingQueue):
             pseudonyms=worker.pseudonyms,
             clock=worker.clock,
         )
+        self._worker = worker
         self._coverage = worker.settings.coverage
         self._keeper = worker.queues
         self._follower = worker.follower
@@ -219,6 +220,7 @@ class ShowingQueues(ShowingQueue):
             ),
             forecasts=[point_answer(point) for point in forecast.points] if forecast else [],
             method=prediction.method,
+            plans_by_predictions=self._worker.plans_by_predictions,
             likely=prediction.median,
             interval=prediction.interval,
             basis=prediction.basis,

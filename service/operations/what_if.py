@@ -63,6 +63,7 @@ class WhatIf:
     """Predicts a job that is not submitted, and plays the queue with the job at its end."""
 
     def __init__(self, worker: Worker) -> None:
+        self._worker = worker
         self._settings = worker.settings
         self._keeper = worker.queues
         self._follower = worker.follower
@@ -108,6 +109,7 @@ class WhatIf:
             no_interval=reason,
             is_old=forecast.is_old,
             method=prediction.method,
+            plans_by_predictions=self._worker.plans_by_predictions,
             basis=prediction.basis,
             explanation=prediction.explanation,
             share=body.share,

@@ -14,7 +14,7 @@ from service.contract.answers import TuningAnswer
 from service.store import MethodScore, Side
 from service.web.charts import Chart, ChartLine
 from service.web.frame import Frame, PageQuery, PageSources, duration, share
-from terminal.words import DAY
+from terminal.words import DAY, usual
 
 FRESH_SECONDS = 20.0
 
@@ -81,6 +81,7 @@ def view(sources: PageSources, frame: Frame, query: AccuracyQuery, _facts: None)
         "charts": charts(daily, answering, adopted),
         "methods": sorted(methods, key=lambda score: score.mean_absolute_error),
         "are_same_jobs": len({score.jobs for score in methods}) < 2,
+        "usual": usual(score.mean_absolute_error for score in methods),
         "largest": max((score.mean_absolute_error for score in methods), default=0.0) or 1.0,
         "kinds": kind_rows(kinds, answering),
     }
@@ -100,12 +101,13 @@ def sentence(methods: Sequence[MethodScore], in_force: str, days: int) -> str:
     ours, requests = by_name.get(in_force), by_name.get("requested")
     if ours is None:
         return ""
+    beside = usual(score.mean_absolute_error for score in methods)
     text = (
         f"In the last {days} days with jobs, predictions by {in_force} had a mean error of "
-        f"{duration(ours.mean_absolute_error)}"
+        f"{duration(ours.mean_absolute_error, beside=beside)}"
     )
     if requests is not None and requests is not ours:
-        text += f"; the users' requests had {duration(requests.mean_absolute_error)}"
+        text += f"; the users' requests had {duration(requests.mean_absolute_error, beside=beside)}"
     return f"{text}. {share(ours.underestimation_rate)} of jobs ran longer than predicted."
 
 

@@ -32,7 +32,7 @@ from terminal.scopes import Scope
 NOTHING = "\N{EN DASH}"
 """Text in place of an unknown figure."""
 
-duration: Callable[[float | None], str] = partial(words.duration, unknown=NOTHING)
+duration: Callable[..., str] = partial(words.duration, unknown=NOTHING)
 
 walltime: Callable[[float | None], str] = partial(words.walltime, unknown=NOTHING)
 
@@ -76,11 +76,14 @@ def date(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
 
 
-def measured(value: float | None, unit: str) -> str | Markup:
-    """Return a figure of a chart in the chart's unit."""
-    if unit == "moment":
-        return moment(value)
-    return {"duration": duration, "share": share, "count": count}[unit](value)
+def measured(value: float | None, unit: str, beside: float | None) -> str | Markup:
+    """Return a figure of a chart in the chart's unit, durations in that of the one beside."""
+    match unit:
+        case "moment":
+            return moment(value)
+        case "duration":
+            return duration(value, beside=beside)
+    return {"share": share, "count": count}[unit](value)
 
 
 KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -194,6 +197,7 @@ class Renderer:
             "moment": moment,
             "share": share,
             "shell_word": shlex.quote,
+            "usual": words.usual,
             "walltime": walltime,
         }
         self._environment.globals |= {

@@ -1,6 +1,7 @@
 """The page Now: state of the service and its clusters, and problems."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -9,7 +10,7 @@ from service.contract.answers import HealthAnswer
 from service.contract.queue_answers import QueueHeadAnswer
 from service.store import ClusterHistory, MethodScore
 from service.web.frame import Frame, PageQuery, PageSources, count, duration, share
-from terminal.words import DAY
+from terminal.words import DAY, usual
 
 FRESH_SECONDS = 10.0
 """Largest age of the counts of the page, in seconds."""
@@ -103,6 +104,7 @@ def view(
         "notices": notices(service, rows, sources.clock()),
         "cards": cards(rows, service),
         "clusters": rows,
+        "usual": usual_error(rows),
         "plans": service.plans,
         "method": sources.settings.method,
     }
@@ -136,15 +138,22 @@ def sentence(rows: Sequence[ClusterRow]) -> str:
     learned = f"The service has learned from {runs} jobs of {clusters_in_words(len(rows))}"
     for row in rows:
         if row.score is not None:
+            said = partial(duration, beside=usual_error(rows))
             text = (
                 f"{learned}. In the last {SCORED_DAYS} days with jobs its predictions for "
                 f"{row.history.cluster} had a mean error of "
-                f"{duration(row.score.mean_absolute_error)}"
+                f"{said(row.score.mean_absolute_error)}"
             )
             if row.requests is None:
                 return f"{text}."
-            return f"{text}; the users' requests {duration(row.requests.mean_absolute_error)}."
+            return f"{text}; the users' requests {said(row.requests.mean_absolute_error)}."
     return f"{learned}; none of its predictions has been scored in the last week."
+
+
+def usual_error(rows: Sequence[ClusterRow]) -> float | None:
+    """Return an error in whose unit all errors of the page are written."""
+    scores = [score for row in rows for score in (row.score, row.requests) if score is not None]
+    return usual(score.mean_absolute_error for score in scores)
 
 
 def clusters_in_words(number: int) -> str:

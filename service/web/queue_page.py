@@ -6,7 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from pydantic import Field
 
-from predictors.jobs import PastRun
+from predictors.jobs import Interval, PastRun
 from service.contract.queue_answers import (
     EndedJobAnswer,
     EndedRunAnswer,
@@ -21,9 +21,11 @@ from service.web.charts import Chart, ChartLine, Stripe, stripe_of, window_of
 from service.web.frame import Frame, Name, PageQuery, PageSources, count, duration
 from terminal.prediction_words import (
     NO_INTERVAL,
+    WITH_RANGE,
     grounds_words,
     likely_words,
     planned_reason,
+    planned_word,
     range_words,
 )
 
@@ -134,7 +136,9 @@ def job_view(
         "ended": None,
         "sentence": why(detail),
         "detail": detail,
+        "range": range_of(detail),
         "likely": likely_words(detail.likely),
+        "word": planned_word(detail.likely, plans=detail.plans_by_predictions).capitalize(),
         "grounds": grounds_words(detail.basis.jobs, detail.basis.reason, detail.method),
         "no_range": NO_INTERVAL.get(detail.no_interval or ""),
         "reasons": [ReasonRow(run, run.runtime / longest) for run in runs],
@@ -148,7 +152,7 @@ def ended_view(query: JobPageQuery, ended: EndedJobAnswer) -> dict[str, Any]:
     longest = max([run.runtime, run.predicted_walltime or 0.0, run.requested_walltime, 1.0])
     bars = [("Ran", run.runtime, "method-max-usage")]
     if run.predicted_walltime is not None:
-        bars.append(("Planned", run.predicted_walltime, "method-least-cost"))
+        bars.append(("Predicted", run.predicted_walltime, "method-least-cost"))
     if run.likely is not None:
         bars.append(("Likely", run.likely, "method-attention"))
     bars.append(("Requested", run.requested_walltime, "method-requested"))
@@ -168,7 +172,7 @@ def what_became(run: EndedRunAnswer) -> str:
     planned, span = run.predicted_walltime, run.interval
     if planned is None:
         return f"{text} No prediction was recorded for it."
-    text += f" Planned {duration(planned)}"
+    text += f" Predicted {duration(planned)}"
     if span is None:
         return f"{text}."
     text += f", likely {likely_words(run.likely)}"
@@ -198,9 +202,14 @@ def jobs(number: int) -> str:
     return "1 job" if number == 1 else f"{count(number)} jobs"
 
 
+def range_of(detail: LiveJobDetailAnswer) -> Interval | None:
+    """Return the interval of the runtime if it rests on runs."""
+    return detail.interval if detail.basis.reason in WITH_RANGE else None
+
+
 def why(detail: LiveJobDetailAnswer) -> str:
-    """Summarise the prediction in two sentences: likely and range, then planned."""
-    job, span = detail.job, detail.interval
+    """Summarise the prediction: likely and range, then what is planned with, else requested."""
+    job, span = detail.job, range_of(detail)
     planned, requested = job.predicted_walltime, job.requested_walltime
     if planned is None:
         return "It has not been predicted yet."
@@ -210,10 +219,13 @@ def why(detail: LiveJobDetailAnswer) -> str:
         if span is not None:
             text += f", range {range_words(span.lower, span.upper, span.coverage)}"
         text += "."
+    word = planned_word(detail.likely, plans=detail.plans_by_predictions).capitalize()
+    if not word:
+        return f"{text} Requested {duration(requested)}."
     reason = planned_reason(planned, requested, likely=detail.likely, method=detail.method)
     share = "" if planned >= requested else f" of the {duration(requested)} requested"
     when = " before its start" if job.state == "running" else ""
-    return f"{text} Planned {duration(planned)}{share}{when}, {reason}."
+    return f"{text} {word} {duration(planned)}{share}{when}, {reason}."
 
 
 def moves(points: Sequence[ForecastPointAnswer], runs: bool) -> Chart:  # noqa: FBT001 - of the job

@@ -108,9 +108,6 @@ PAGES = {
 }
 """The pages, by the names of their templates."""
 
-PLANNING_MODES = frozenset({"order", "soft", "default-limit"})
-"""Modes of submit filters in which a scheduler plans or orders by predictions."""
-
 OWN_TITLES = {"/users": "My jobs"}
 """Titles in the menu of visitors who may see no other user."""
 
@@ -317,6 +314,5 @@ class Website:
             is_loopback=worker.settings.is_loopback,
             dropped=worker.writer.dropped_predictions,
             queues=self._queues.heads(),
-            plans=not PLANNING_MODES.isdisjoint(worker.metrics.requests.filter_modes)
-            or any(each.snapshot.rules.plans_by == "predictions" for each in worker.queues.all),
+            plans=worker.plans_by_predictions,
         )

@@ -15,8 +15,10 @@ from service.web.frame import Frame, Name, PageQuery, PageSources, duration, sha
 from terminal.prediction_words import (
     NO_INTERVAL,
     OBSTACLES,
+    WITH_RANGE,
     grounds_words,
     likely_words,
+    planned_word,
 )
 from terminal.words import slurm_walltime
 
@@ -74,6 +76,10 @@ def view(
     return shown | {
         "rows": rows(outcome.answer),
         "sentence": sentence(outcome.answer),
+        "word": planned_word(
+            outcome.answer.as_written.likely, plans=outcome.answer.plans_by_predictions
+        ).capitalize(),
+        "has_range": basis.reason in WITH_RANGE,
         "grounds": grounds_words(basis.jobs, basis.reason, method),
         "no_range": NO_INTERVAL.get(outcome.answer.no_interval or ""),
     }

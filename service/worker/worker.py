@@ -64,6 +64,9 @@ LIVE_SECONDS = 60.0
 LISTED = 20
 """Largest number of clusters in a log record."""
 
+PLANNING_MODES = frozenset({"order", "soft", "default-limit"})
+"""Modes of submit filters in which a scheduler plans or orders by predictions."""
+
 
 class Worker:
     """One serving process: store, live state, the log's follower, the writer.
@@ -232,6 +235,13 @@ class Worker:
     def is_read_only(self) -> bool:
         """Return whether the last write failed: the disk is full or the database locked."""
         return isinstance(self.writer.failure, StoreFullError | StoreUnavailableError)
+
+    @property
+    def plans_by_predictions(self) -> bool:
+        """Whether a scheduler plans or orders by predictions, as far as this process sees."""
+        return not PLANNING_MODES.isdisjoint(self.metrics.requests.filter_modes) or any(
+            queue.snapshot.rules.plans_by == "predictions" for queue in self.queues.all
+        )
 
     def keep(self, process: ChildProcess) -> None:
         """Register a child process, which is ended with the worker."""

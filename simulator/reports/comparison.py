@@ -161,7 +161,7 @@ class _Noise(NamedTuple):
         if self.measure == "utilisation":
             return f"{value:.1%}"
         if self.measure == "wait":
-            return duration(value)
+            return duration(value, beside=self.spread.mean)
         return f"{value:,.{0 if value >= 1000 else 2}f}"
 
     @property

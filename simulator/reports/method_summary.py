@@ -79,9 +79,9 @@ COLUMNS: Sequence[Column[MethodSummary]] = (
     Column("method", lambda each: each.method, wraps=True),
     Column("jobs", lambda each: f"{each.measures.jobs:,}", view="wide"),
     *seconds_columns(
-        "mean error",
+        "error",
         lambda each: each.measures.mean_absolute_error,
-        "of |predicted - actual|",
+        "mean of |predicted - actual|",
         digits=1,
     ),
     Column(

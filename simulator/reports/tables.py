@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from textwrap import fill, wrap
 from typing import Generic, Literal, TypeVar
 
-from terminal.words import duration
+from terminal.words import duration, usual
 
 Row = TypeVar("Row")
 
@@ -44,6 +44,27 @@ class Column(Generic[Row]):
     view: Literal["both", "wide", "narrow"] = "both"
     wraps: bool = False
 
+    def cells(self, rows: Sequence[Row]) -> list[str]:
+        """Return the texts of all rows."""
+        return [self.cell(row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class DurationColumn(Column[Row]):
+    """A column of durations in words, all in one unit.
+
+    Attributes:
+        seconds: returns the duration of a row; None for an unknown one.
+    """
+
+    seconds: Callable[[Row], float | None] = lambda _row: None
+
+    def cells(self, rows: Sequence[Row]) -> list[str]:
+        """Return the durations of all rows."""
+        durations = [self.seconds(row) for row in rows]
+        beside = usual(durations)
+        return [duration(each, beside=beside) for each in durations]
+
 
 def seconds_columns(
     head: str, seconds: Callable[[Row], float | None], meaning: str, *, digits: int = 0
@@ -56,7 +77,7 @@ def seconds_columns(
 
     return (
         Column(head, exact, f"{meaning}, in seconds", "wide"),
-        Column(head, lambda row: duration(seconds(row)), meaning, "narrow"),
+        DurationColumn(head, exact, meaning, "narrow", seconds=seconds),
     )
 
 
@@ -67,7 +88,7 @@ def table_of(columns: Sequence[Column[Row]], rows: Sequence[Row], *, wide: bool)
         wide: whether to show all columns, or those that fit 80 columns.
     """
     chosen = [each for each in columns if each.view in {"both", "wide" if wide else "narrow"}]
-    cells = [[each.cell(row) for row in rows] for each in chosen]
+    cells = [each.cells(rows) for each in chosen]
     used = [(each, texts) for each, texts in zip(chosen, cells, strict=True) if any(texts)]
     heads = [each.head for each, _ in used]
     lines = list(zip(*(texts for _, texts in used), strict=True))

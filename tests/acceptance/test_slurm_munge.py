@@ -60,14 +60,12 @@ def told_by_sbatch(site):
 def test_sbatch_names_its_user_by_munge_and_is_told_what_is_likely(site):
     told = told_by_sbatch(site)
     assert told.count("walltimed: ") == 1, "the filter in slurmctld has no token"
-    likely, upper, requested = map(
-        int,
-        re.search(
-            r"likely (\d+) min, range \d+ min to (\d+) min \(9 of 10\), requested (\d+) min",
-            told,
-        ).groups(),
-    )
-    assert likely <= upper <= requested == 30
+    duration = r"([\d.]+) (s|min)"
+    pattern = rf"likely {duration}, range {duration} to {duration} \(90%\), requested 30 min"
+    parts = re.search(pattern, told).groups()
+    lengths = zip(parts[::2], parts[1::2], strict=True)
+    likely, lower, upper = (float(each) * {"s": 1, "min": 60}[unit] for each, unit in lengths)
+    assert lower <= likely <= upper <= 1800
 
 
 def test_without_a_credential_sbatch_submits_the_job_and_tells_nothing(site):

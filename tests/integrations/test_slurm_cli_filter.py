@@ -46,7 +46,7 @@ def asked(site, options=OPTIONS, environment=None):
 def test_the_user_is_told_how_long_such_jobs_ran(site):
     with fake_service(prediction()) as service:
         done = submit(site, service)
-    numbers = "likely 5 min, range 1 min to 31 min (9 of 10), requested 60 min"
+    numbers = "likely 5 min, range 1 min to 30 min (90%), requested 60 min"
     assert done.told == [f"walltimed: {numbers}"]
     (asked,) = service.requests
     assert re.search(r"User-Agent: cli_filter\.lua/[0-9.]+ \(advise\)\r\n", service.headers[0])
@@ -121,7 +121,7 @@ def test_days_count(site):
     with fake_service(prediction(predicted_walltime=7500, interval=None, likely=None)) as service:
         done = submit(site, service, OPTIONS | {"time": "2-00:00:30"})
     assert service.requests[0]["requested_walltime"] == 2 * 86400 + 30
-    assert done.told[0].endswith(": predicted 2 h 05 min, requested 48 h 01 min")
+    assert done.told[0].endswith(": predicted 2.1 h, requested 48.0 h")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_without_an_interval_that_rests_on_history_no_range_is_told(site, answer
 def test_a_user_without_runs_is_told_that_they_are_of_others(site):
     with fake_service(prediction(basis={"jobs": 5, "reason": "others"})) as service:
         (line,) = submit(site, service).told
-    assert "range 1 min to 31 min (9 of 10)" in line
+    assert "range 1 min to 30 min (90%)" in line
     assert "of other users" in line
 
 

@@ -20,6 +20,7 @@ from slurm_scripts import JOB, LUAS, UNLIMITED, UNSET, VARIANTS, Site
 
 from predictors.aged_length import site_factor
 from service.site.host_files import filter_values, with_json_values
+from terminal.words import duration
 
 pytestmark = pytest.mark.skipif(not LUAS, reason="needs lua5.1, 5.3 or 5.4 with lua-socket")
 PATIENT = 3.0
@@ -317,24 +318,27 @@ def test_time_min_has_a_floor(tmp_path, predicted, config, time_min):
 @pytest.mark.parametrize(
     ("predicted", "told"),
     [
-        (1, "1 min"),
-        (119 * 60, "119 min"),
-        (119 * 60 + 1, "2 h 00 min"),
-        (120 * 60, "2 h 00 min"),
-        (125 * 60 - 1, "2 h 05 min"),
-        (26 * 3600, "26 h 00 min"),
+        (0.25, "0.2 s"),
+        (0.96, "1 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (89.4 * 60, "89 min"),
+        (89.6 * 60, "1.5 h"),
+        (98.3 * 3600, "98.3 h"),
+        (98.4 * 3600, "4.1 days"),
     ],
 )
-def test_advice_is_in_minutes_and_from_two_hours_on_in_hours(any_site, predicted, told):
+def test_advice_has_the_words_of_commands_and_pages(any_site, predicted, told):
     answer = prediction(predicted_walltime=predicted, interval=None, likely=None)
-    done, _ = answered(any_site, answer, JOB | {"time_limit": 50 * 60}, mode="advise")
-    assert done.told == [f"walltimed: predicted {told}, requested 50 h 00 min"]
+    done, _ = answered(any_site, answer, JOB | {"time_limit": 240 * 60}, mode="advise")
+    assert told == duration(predicted)
+    assert done.told == [f"walltimed: predicted {told}, requested 10.0 days"]
 
 
 @pytest.mark.parametrize("mode", ["order", "soft", "default-limit"])
 def test_a_planned_time_is_told_only_where_it_is_planned_or_ordered_by(any_site, mode):
     done, _ = answered(any_site, prediction(interval=None), mode=mode)
-    assert done.told[:1] == ["walltimed: likely 5 min, planned 8 min of the 60 min requested"]
+    assert done.told[:1] == ["walltimed: likely 5 min, planned 7 min of the 60 min requested"]
     done, _ = answered(any_site, prediction(interval=None), mode="advise")
     assert done.told == ["walltimed: likely 5 min, requested 60 min"]
 
@@ -344,15 +348,15 @@ def test_a_planned_time_is_told_only_where_it_is_planned_or_ordered_by(any_site,
     [
         (
             {"lower": 0.0, "upper": 1800, "coverage": 0.9},
-            "likely 5 min, range 0 min to 30 min (9 of 10),",
+            "likely 5 min, range 0 s to 30 min (90%),",
         ),
         (
             {"lower": 60, "upper": 1800, "coverage": 0.95},
-            "likely 5 min, range 1 min to 30 min (95 of 100),",
+            "likely 5 min, range 1 min to 30 min (95%),",
         ),
         (
             {"lower": 60, "upper": 1800, "coverage": 0.7},
-            "likely 5 min, range 1 min to 30 min (7 of 10),",
+            "likely 5 min, range 1 min to 30 min (70%),",
         ),
         ({"lower": 60, "upper": 1800}, "likely 5 min,"),
         ({"lower": 60, "coverage": 0.9}, "likely 5 min,"),

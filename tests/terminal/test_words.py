@@ -5,7 +5,7 @@ import doctest
 import pytest
 
 from terminal import words
-from terminal.words import change, changes, counted, duration, one_in, told_apart
+from terminal.words import change, changes, counted, duration, one_in, told_apart, usual
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,16 @@ def test_a_duration_beside_another_has_its_unit():
     assert duration(89 * 60, beside=91 * 60) == "1.5 h"
 
 
-def test_a_duration_beside_a_far_longer_one_is_not_rounded_to_nothing():
-    assert duration(40, beside=7200) == "40 s"
+def test_a_duration_beside_a_far_longer_one_keeps_its_unit_and_is_not_rounded_to_nothing():
+    assert duration(40, beside=7200) == "<0.1 h"
+    assert duration(20, beside=600) == "<1 min"
     assert duration(0, beside=7200) == "0.0 h"
+
+
+def test_a_column_has_the_unit_of_its_median():
+    hours = usual([None, 0, 84 * 60, 6000, 5.5 * 3600])
+    assert [duration(each, beside=hours) for each in (5040, 19800)] == ["1.4 h", "5.5 h"]
+    assert usual([None, 0]) is None
 
 
 @pytest.mark.parametrize(

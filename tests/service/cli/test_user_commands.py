@@ -96,7 +96,7 @@ def test_ask_tells_what_a_script_would_come_to(call, tmp_path):
     assert code == 0
     assert "likely       " in told
     assert "range        " in told
-    assert "by max-usage" in told.split("planned")[1]
+    assert "by max-usage" in told.split("predicted")[1]
     assert "earlier run" in told
     assert "of similar runs ended" in told
     assert told.count("with ") == 2, "the request as written, and the one that would do"
@@ -172,7 +172,7 @@ def test_queue_tells_of_a_job_that_has_ended(call):
     assert code == 0
     assert "ada-7 solve: ended" in told
     assert "requested  1-00:00:00" in told
-    assert "planned    no prediction was recorded" in told
+    assert "predicted  no prediction was recorded" in told
     assert "ran        30 min, after a wait of 5 min" in told
     assert "2 solve: waiting" in told
     assert fits(told)

@@ -370,26 +370,32 @@ def test_methods_are_said_to_have_the_same_jobs_only_if_they_have(service, asked
     assert ("shadow_methods" in page) is not are_same
 
 
-KNOWN = "Likely 8 min, range 6 min to 15 min (90%). Planned"
-UNKNOWN = "A likely runtime is not known. Planned 10 min of the 60 min requested,"
+KNOWN = "Likely 8 min, range 6 min to 15 min (90%)."
+UNKNOWN = "A likely runtime is not known."
 
 
 @pytest.mark.parametrize(
-    ("likely", "planned", "text"),
+    ("likely", "planned", "plans", "text"),
     [
         (
             480.0,
             600.0,
-            f"{KNOWN} 10 min of the 60 min requested, so that few jobs outlive it.",
+            True,
+            f"{KNOWN} Planned 10 min of the 60 min requested, so that few jobs outlive it.",
         ),
-        (480.0, 3600.0, f"{KNOWN} 60 min, as requested."),
-        (None, 600.0, f"{UNKNOWN} by last-two."),
+        (480.0, 3600.0, True, f"{KNOWN} Planned 60 min, as requested."),
+        (None, 600.0, True, f"{UNKNOWN} Planned 10 min of the 60 min requested, by last-two."),
+        (480.0, 600.0, False, f"{KNOWN} Requested 60 min."),
+        (None, 600.0, False, f"{UNKNOWN} Predicted 10 min of the 60 min requested, by last-two."),
     ],
 )
-def test_a_job_has_a_likely_runtime_a_range_and_a_planned_one(likely, planned, text):
+def test_a_job_has_a_likely_runtime_a_range_and_where_it_is_planned_with_a_planned_one(
+    likely, planned, plans, text
+):
     job = SimpleNamespace(predicted_walltime=planned, requested_walltime=3600.0, state="waiting")
     span = SimpleNamespace(lower=360.0, upper=900.0, coverage=0.9)
-    about = {"job": job, "likely": likely, "method": "last-two"}
+    about = {"job": job, "likely": likely, "method": "last-two", "plans_by_predictions": plans}
+    about["basis"] = SimpleNamespace(reason="history")
     assert why(SimpleNamespace(interval=span if likely else None, **about)) == text
 
 

@@ -1,4 +1,4 @@
-"""Jobs that have ended: what was planned, what came, and earlier runs, over HTTP and as a page."""
+"""Jobs that have ended: what was predicted, what came, and earlier runs, over HTTP and as a page."""
 
 import re
 
@@ -86,8 +86,8 @@ def test_the_page_of_a_job_tells_the_same(ended):
     assert page.status_code == 200
     text = " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
     assert "It ran 5 min of the 60 min requested." in text
-    assert "Planned 15 min." in text
-    assert "Planned by max-usage." in text
+    assert "Predicted 15 min." in text
+    assert "Predicted by max-usage." in text
     other = ended.get("/job", id="other").text
     assert "No prediction was recorded for it." in other
     assert "No run of the same user and job name" in other

@@ -99,5 +99,5 @@ def test_a_report_is_written_for_a_log_without_users_keys_or_learning(tmp_path):
 def test_a_report_holds_the_data_and_the_table(played, tmp_path):
     write_report(tmp_path, {"trace": "t"}, played, data={"jobs": 8})
     assert json.loads((tmp_path / "report.json").read_text())["jobs"] == 8
-    assert "mean error" in (tmp_path / "table.txt").read_text()
-    assert "mean error" in (tmp_path / "index.html").read_text()
+    assert "error: mean of" in (tmp_path / "table.txt").read_text()
+    assert "error: mean of" in (tmp_path / "index.html").read_text()
