@@ -114,9 +114,7 @@ class LiveJobAnswer:
     position: Annotated[
         int | None, Field(description="Place among the jobs that wait for the same processors.")
     ]
-    predicted_walltime: Annotated[
-        float | None, Field(description="As it was last predicted.")
-    ]
+    predicted_walltime: Annotated[float | None, Field(description="As it was last predicted.")]
     basis: Annotated[
         BasisField | None,
         Field(description="Basis of `predicted_walltime`; null before the first forecast."),

@@ -274,9 +274,7 @@ async def sent(send: Send, message: Message, status: int) -> int:
 
 def is_browser(connection: Connection) -> bool:
     """Return whether the answer to a request may be a page."""
-    return any(
-        name == b"accept" and b"text/html" in value for name, value in connection["headers"]
-    )
+    return any(name == b"accept" and b"text/html" in value for name, value in connection["headers"])
 
 
 def headers_of_interest(connection: Connection) -> dict[bytes, bytes]:

@@ -273,9 +273,7 @@ class Website:
         """
         return await self._rendered("login", title="Log in", to=to, refused=refused)
 
-    async def api(
-        self, groups: Sequence[Mapping[str, Any]], visitor: Visitor, url: str
-    ) -> bytes:
+    async def api(self, groups: Sequence[Mapping[str, Any]], visitor: Visitor, url: str) -> bytes:
         """Return the page of the API, which lists all calls by group."""
         return await self._framed("api", visitor, url, title="API", groups=groups, url=url)
 

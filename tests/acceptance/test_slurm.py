@@ -89,8 +89,12 @@ def test_sbatch_tells_its_user_how_long_such_jobs_ran(well):
     script = ("--wrap", "true", "-o", "/dev/null", "-t", "30", "--comment", "first run")
     told = well.slurm.told("sbatch", *script)
     assert told.count("walltimed: ") == 2, "one of each plug-in"
-    assert re.search(r"planned \S+ (s|min) of the 30 min requested", told), "of the filter, which shortens limits"
-    assert re.search(r"predicted \S+ (s|min), requested 30 min", told), "of the filter of sbatch, which advises"
+    assert re.search(r"planned \S+ (s|min) of the 30 min requested", told), (
+        "of the filter, which shortens limits"
+    )
+    assert re.search(r"predicted \S+ (s|min), requested 30 min", told), (
+        "of the filter of sbatch, which advises"
+    )
     silenced = well.slurm.told("sbatch", *script[:-1], "walltimed=off")
     assert "walltimed" not in silenced
 

@@ -161,8 +161,8 @@ def check_job_page(page):
     text = plain(page)
     if found := re.search(rf"Likely {DURATION}, range {DURATION} to {DURATION}", text):
         likely, lower, upper = map(seconds_of, found.groups())
-        planned = seconds_of(re.search(rf"Planned {DURATION}", text)[1])
-        check_within([likely, planned], lower, upper)
+        planned = re.search(rf"Planned {DURATION}", text)
+        check_within([likely, *([seconds_of(planned[1])] if planned else [])], lower, upper)
     for name in ("Starts", "Ends"):
         card = re.search(rf"<dt>{name}</dt>(.*?)</dd>", page)
         times = times_in(card[1]) if card else []
@@ -192,12 +192,12 @@ def check_what_if_page(page):
         likely = re.findall(DURATION, plain(cells.get("Likely", "")))
         if len(likely) == 3:
             likely, lower, upper = map(seconds_of, likely)
-            check_within([likely, seconds_of(plain(cells["Planned"]))], lower, upper)
+            check_within([likely], lower, upper)
 
 
 def check_ended_page(page):
     sentence = (
-        rf"Planned {DURATION}, likely (?:not known|{DURATION}), range {DURATION} to {DURATION}"
+        rf"Predicted {DURATION}, likely (?:not known|{DURATION}), range {DURATION} to {DURATION}"
     )
     if found := re.search(sentence, plain(page)):
         *numbers, lower, upper = (seconds_of(each) for each in found.groups() if each)
@@ -208,9 +208,9 @@ def check_printed(printed):
     """What ``ask`` and ``queue`` print for people, whose lines may be broken anywhere."""
     text = " ".join(printed.split())
     numbers = rf"likely (not known|{DURATION}) range {DURATION} to {DURATION} \(\d+%\)"
-    for found in re.finditer(rf"{numbers} planned {DURATION}", text):
+    for found in re.finditer(rf"{numbers}(?: (?:planned|predicted) {DURATION})?", text):
         likely, _, lower, upper, planned = found.groups()
-        known = [planned] if likely == "not known" else [likely, planned]
+        known = [each for each in (likely, planned) if each and each != "not known"]
         check_within([seconds_of(each) for each in known], seconds_of(lower), seconds_of(upper))
     when = r"\b((?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\d\d:\d\d|\d\d \w{3}|\d{4}-\d\d-\d\d)"
     for found in re.finditer(rf"{when} \(\d+%: {when} to {when}\)", text):

@@ -104,7 +104,7 @@ def test_sbatch_ask_queue_api_and_pages_say_the_same_of_a_job(
         assert (f"planned {planned}" in said) is (mode == "order"), (where, said)
     form = {"user": "ada", "application": "solve", **CALLS["what-if"]}
     page = plain(service.get("/what-if", **form).text)
-    assert f"{likely} {lower} – {upper}" in page
+    assert f"{likely} {lower} to {upper}" in page
     assert ("planned" in page) is (mode == "order")
     assert "likely" in told["page"].lower()
 
@@ -119,4 +119,4 @@ def test_a_range_of_too_few_runs_is_said_nowhere(serve, sqlite_url, against):
     page = plain(service.get("/job", id="w1").text)
     assert "too few runs for a range" in page
     assert f"to {duration(REQUESTED)}" not in page
-    assert "0 s –" not in plain(service.get("/what-if", user="ada", **CALLS["what-if"]).text)
+    assert "0 s to" not in plain(service.get("/what-if", user="ada", **CALLS["what-if"]).text)

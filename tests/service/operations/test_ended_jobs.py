@@ -1,4 +1,4 @@
-"""Jobs that have ended: what was predicted, what came, and earlier runs, over HTTP and as a page."""
+"""Jobs that have ended: predicted, what came, and earlier runs, over HTTP and as a page."""
 
 import re
 
