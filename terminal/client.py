@@ -250,6 +250,6 @@ def _detail(answer: bytes) -> str:
     try:
         error = msgspec.json.decode(answer)
         field = f"{error['field']}: " if "field" in error else ""
-        return f"{field}{error['detail']}"
+        return f"{field}{error['detail'] or error['status']}"
     except (msgspec.DecodeError, KeyError, TypeError):
         return answer[:200].decode(errors="replace") or "(no body)"

@@ -153,8 +153,9 @@ class SkippedError(Exception):
 
     exit_code = ExitCode.USAGE
 
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(reason.value)
+    def __init__(self, reason: Reason, says: str | None = None) -> None:
+        """Skip a record for a reason, which ``says`` names more closely."""
+        super().__init__(says or reason.value)
         self.reason = reason
 
 

@@ -24,7 +24,7 @@ from service.adapters.slurm_fields import (
     trackable_resources,
 )
 from service.adapters.values import count, moment, number, text
-from terminal.words import MINUTE, clock
+from terminal.words import MINUTE, clock, counted
 
 if TYPE_CHECKING:
     from service.store import ReportedCompletion
@@ -315,8 +315,10 @@ def _read(
     if not job_id[:1].isdigit() and _are_names(_cleaned(cells)):
         raise SkippedError(Reason.MALFORMED)
     if len(cells) != len(layout.columns):
-        is_longer = len(cells) > len(layout.columns)
-        raise SkippedError(Reason.AMBIGUOUS if is_longer else Reason.MALFORMED)
+        if len(cells) > len(layout.columns):
+            raise SkippedError(Reason.AMBIGUOUS)
+        columns = counted(len(cells), "column")
+        raise SkippedError(Reason.MALFORMED, f"{columns} instead of {len(layout.columns)}")
     columns = layout.columns if layout.is_named else _exported_columns(cells)
     if len(columns) != len(cells):
         raise SkippedError(Reason.MALFORMED)

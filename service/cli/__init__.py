@@ -50,7 +50,11 @@ class LazyCommand(NamedTuple):
             around.add_typer(found, name=name, rich_help_panel=self.panel)
         else:
             around.command(name, rich_help_panel=self.panel, hidden=self.hidden)(found)
-        return typer.main.get_group(around).commands[name]
+        command = typer.main.get_group(around).commands[name]
+        for each in (command, *getattr(command, "commands", {}).values()):
+            for option in each.params:
+                name_values(option)
+        return command
 
     def stub(self, name: str) -> Command:
         """Return the command as lists of commands show it."""
@@ -67,6 +71,20 @@ class LazyCommand(NamedTuple):
         group = rf'^{attribute} = typer.Typer\(.*?help="(.+?)"'
         found = re.search(f"{command}|{group}", source, re.MULTILINE | re.DOTALL)
         return " ".join((found[1] or found[2]).split()) if found else ""
+
+
+def name_values(option: Any) -> None:
+    """Name the values of an option in its help: in the column of types they leave no room for it.
+
+    Typer alone would break ``<none|psp|shortest-first>`` over the lines of a narrow terminal.
+    """
+    values = [str(getattr(each, "value", each)) for each in option.type_descriptor.choices or ()]
+    if not values or option.metavar or option.param_type_name != "option":
+        return
+    option.metavar = "NAME"
+    says = option.help or ""
+    if not all(re.search(rf"\b{re.escape(value)}\b", says) for value in values):
+        option.help = f"{says} One of: {', '.join(values)}.".strip()
 
 
 class LazyGroup(TyperGroup):

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 from pydantic import Field
 
+from predictors.methods.forest import Forest
 from predictors.registry import UNCERTAIN
 from service.contract.answers import TuningAnswer
 from service.store import MethodScore, Side
@@ -74,6 +75,7 @@ def view(sources: PageSources, frame: Frame, query: AccuracyQuery, _facts: None)
     return {
         "sentence": sentence(methods, answering, period),
         "in_force": answering,
+        "unlearned": {Forest.name} - sources.store.tunings.adopting(frame.cluster).keys(),
         "days": period,
         "periods": PERIODS,
         "side": side,

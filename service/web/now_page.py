@@ -9,13 +9,15 @@ from msgspec import Struct
 from service.contract.answers import HealthAnswer
 from service.contract.queue_answers import QueueHeadAnswer
 from service.store import ClusterHistory, MethodScore
+from service.web.accuracy_page import answering_of, charts
+from service.web.charts import Chart
 from service.web.frame import Frame, PageQuery, PageSources, count, duration, share
 from terminal.words import DAY, usual
 
 FRESH_SECONDS = 10.0
 """Largest age of the counts of the page, in seconds."""
 
-SCORED_DAYS = 7
+SCORED_DAYS, CHART_DAYS = 7, 30
 
 ENOUGH = 200
 """Least scored jobs for a notice about a share."""
@@ -91,7 +93,7 @@ class ServiceFacts(Struct, frozen=True, kw_only=True):
 
 
 def view(
-    sources: PageSources, _frame: Frame, _query: PageQuery, service: ServiceFacts
+    sources: PageSources, frame: Frame, _query: PageQuery, service: ServiceFacts
 ) -> dict[str, Any]:
     """Return what the service knows at this moment, of all clusters."""
     queues = {queue.cluster: queue for queue in service.queues}
@@ -107,7 +109,14 @@ def view(
         "usual": usual_error(rows),
         "plans": service.plans,
         "method": sources.settings.method,
+        "charts": recent_charts(sources, frame.cluster) if rows else [],
     }
+
+
+def recent_charts(sources: PageSources, cluster: str) -> list[Chart]:
+    """Return the charts of errors of the last days."""
+    daily = sources.scores(cluster, "day", days=CHART_DAYS, fresh=FRESH_SECONDS)
+    return charts(daily, answering_of(daily, sources.settings.method), ())[:2]
 
 
 def row_of(

@@ -5,6 +5,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from predictors.tuning.forest_learning import FEWEST_RUNS
+from predictors.tuning.plan import FEWEST_JOBS
 from service.contract.answers import TuningAnswer
 from service.operations.history_showing import ChangeRow, VerdictColour, change_row
 from service.web.frame import Frame, PageQuery, PageSources
@@ -43,6 +45,9 @@ def view(sources: PageSources, frame: Frame, _query: PageQuery, _facts: None) ->
     found = sources.rounds(frame.cluster)
     return {
         "sentence": sentence(found),
+        "in_force": sources.store.tunings.adopting(frame.cluster),
+        "fewest_jobs": FEWEST_JOBS,
+        "fewest_of_forest": FEWEST_RUNS,
         "rounds": [row_of(each) for each in found],
     }
 

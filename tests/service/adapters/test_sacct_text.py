@@ -1,5 +1,6 @@
 """Rows of sacct: each trap of the real ones by name."""
 
+import re
 from datetime import UTC, timedelta, timezone
 from operator import attrgetter
 from pathlib import Path
@@ -261,6 +262,7 @@ def test_a_line_that_is_no_row_or_is_cut_spoils_no_other(header, row, odd):
     odd = row[:30] + "\n" if odd == "cut in the middle" else odd
     before, malformed, after = outcomes([header, row, odd, row])
     assert malformed.reason is Reason.MALFORMED
+    assert re.fullmatch(r"\d+ columns? instead of \d+", str(malformed))
     assert [before] == [after] == outcomes([header, row])
     assert outcomes([header, row, odd])[-1].reason is Reason.MALFORMED, "the file may end there"
 

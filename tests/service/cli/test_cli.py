@@ -38,6 +38,14 @@ def test_version_is_printed(walltimed):
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*\n", printed)
 
 
+def test_help_names_the_values_of_an_option_unbroken(walltimed, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, text, _ = walltimed("slurm-updater", "--help")
+    for value in ("none", "psp", "shortest-first", "sjf-aging", "observe", "soft"):
+        assert re.search(rf"\b{value}\b", text)
+    assert "<none|" not in text
+
+
 def test_every_setting_is_described_with_value_and_source(walltimed, monkeypatch):
     monkeypatch.setenv("WALLTIMED_PORT", "9000")
     code, printed, _ = walltimed("config", "--json")

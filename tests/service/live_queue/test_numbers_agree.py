@@ -93,6 +93,7 @@ class World:
     @property
     def queue(self):
         rules = {"policy": self.random.choice(("easy", "conservative", "fcfs"))}
+        rules["plans_by"] = self.random.choice(("requests", "predictions"))
         if self.random.random() < 0.3:
             rules["planning_depth"] = 2
         pools = [{"processors": 8, "queues": ["short"]}]
