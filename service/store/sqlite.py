@@ -34,6 +34,7 @@ _CACHE_KIB = 65_536
 _LAST = "SELECT coalesce(max(seq), 0) FROM completions"
 _REFUSALS = frozenset({sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG})
 _DAMAGES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_RIGHTS = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 _PRIMARY_CODE = 0xFF  # an error code's lower byte; the rest are details
 _READ = f"SELECT {', '.join(COMPLETION)}, seq FROM completions WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - of constants
 _LAG = "SELECT count(*) FROM (SELECT 1 FROM completions WHERE seq > ? LIMIT ?)"
@@ -197,11 +198,18 @@ class SqliteDatabase(Database):
             return RefusedRecordError(f"The database refuses a value: {error}.")
         if "no such table" in str(error) or "no such column" in str(error):
             return SchemaOutdatedError(f"{self.file}: {error}; run `walltimed db upgrade`.")
+        return StoreUnavailableError(
+            self._obstacle(code) or f"The database {self.file} cannot be used now: {error}."
+        )
+
+    def _obstacle(self, code: int) -> str | None:
+        """Return what keeps the file from being used, with its cure; None for anything else."""
         if not self.file.exists():
-            return StoreUnavailableError(
-                f"There is no {self.file}: `walltimed db upgrade` makes it."
-            )
-        return StoreUnavailableError(f"The database {self.file} cannot be used now: {error}.")
+            return f"There is no {self.file}: `walltimed db upgrade` makes it."
+        owner = denied_by(self.file) if code in _RIGHTS else None
+        if owner is None:
+            return None
+        return f"{self.file}: permission denied. It belongs to {owner}: use `sudo -u {owner}`."
 
     def horizon(self) -> int:
         """Return the end of the log: with one writer at a time, no row appears before it."""
@@ -224,6 +232,16 @@ def _is_locked_now(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def denied_by(file: Path) -> str | None:
+    """Return the owner of a database that this user may not write; None if rights are enough."""
+    if os.access(file, os.R_OK | os.W_OK) and os.access(file.parent, os.W_OK):
+        return None
+    try:
+        return file.owner()
+    except KeyError:
+        return str(file.stat().st_uid)
 
 
 def _holds(file: Path, wanted: bytes) -> bool:

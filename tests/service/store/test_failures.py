@@ -57,6 +57,18 @@ def test_a_full_postgresql_database_says_so(empty_postgres_url, opening):
     assert store.past_runs.count() == 0
 
 
+def test_who_may_not_write_a_sqlite_file_is_told_whose_it_is(
+    sqlite_store, sqlite_file, monkeypatch
+):
+    error = sqlite3.OperationalError("unable to open database file")
+    error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+    assert "cannot be used now" in str(sqlite_store._database.meaning(error)), "rights are enough"
+    monkeypatch.setattr(os, "access", lambda *_arguments, **_options: False)
+    owner = sqlite_file.owner()
+    told = str(sqlite_store._database.meaning(error))
+    assert f"permission denied. It belongs to {owner}: use `sudo -u {owner}`." in told
+
+
 def test_a_sqlite_file_that_is_gone_is_missed_and_found_again(sqlite_store, sqlite_file):
     sqlite_store.write([reported(a_run("1"))])
     reader = sqlite_store.reader()
