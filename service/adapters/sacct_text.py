@@ -317,8 +317,8 @@ def _read(
     if len(cells) != len(layout.columns):
         if len(cells) > len(layout.columns):
             raise SkippedError(Reason.AMBIGUOUS)
-        columns = counted(len(cells), "column")
-        raise SkippedError(Reason.MALFORMED, f"{columns} instead of {len(layout.columns)}")
+        says = f"{counted(len(cells), 'column')} instead of {len(layout.columns)}"
+        raise SkippedError(Reason.MALFORMED, says)
     columns = layout.columns if layout.is_named else _exported_columns(cells)
     if len(columns) != len(cells):
         raise SkippedError(Reason.MALFORMED)

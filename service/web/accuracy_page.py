@@ -72,6 +72,7 @@ def view(sources: PageSources, frame: Frame, query: AccuracyQuery, _facts: None)
     )
     answering = answering_of(methods, sources.settings.method)
     adopted = adoption_times(daily, sources.rounds(frame.cluster))
+    beside = usual(score.mean_absolute_error for score in methods)
     return {
         "sentence": sentence(methods, answering, period),
         "in_force": answering,
@@ -80,10 +81,10 @@ def view(sources: PageSources, frame: Frame, query: AccuracyQuery, _facts: None)
         "periods": PERIODS,
         "side": side,
         "sides": sides,
-        "charts": charts(daily, answering, adopted),
+        "charts": charts(daily, answering, adopted, beside),
         "methods": sorted(methods, key=lambda score: score.mean_absolute_error),
         "are_same_jobs": len({score.jobs for score in methods}) < 2,
-        "usual": usual(score.mean_absolute_error for score in methods),
+        "usual": beside,
         "largest": max((score.mean_absolute_error for score in methods), default=0.0) or 1.0,
         "kinds": kind_rows(kinds, answering),
     }
@@ -113,14 +114,19 @@ def sentence(methods: Sequence[MethodScore], in_force: str, days: int) -> str:
     return f"{text}. {share(ours.underestimation_rate)} of jobs ran longer than predicted."
 
 
-def charts(daily: Sequence[MethodScore], in_force: str, marks: Sequence[float]) -> list[Chart]:
-    """Return the charts: error, underestimation, coverage and scored jobs over time."""
+def charts(
+    daily: Sequence[MethodScore], in_force: str, marks: Sequence[float], beside: float | None
+) -> list[Chart]:
+    """Return the charts: error, underestimation, coverage and scored jobs over time.
+
+    ``beside`` is an error in whose unit all are written.
+    """
     scores = ScoresByDay(daily, in_force)
     days = [day * DAY for day in scores.days]
     by_day = partial(Chart, x=days, by="day", empty=NOTHING)
     marked = partial(by_day, marks=marks)
     return [
-        error_chart(scores, marked),
+        error_chart(scores, partial(marked, beside=beside)),
         underestimation_chart(scores, marked),
         coverage_chart(scores, marked),
         jobs_chart(scores, by_day),

@@ -59,6 +59,7 @@ class Chart(Struct, frozen=True, kw_only=True):
         most: the upper end of the axis; None: what the values need.
         marks: Unix seconds of dotted lines across.
         log: whether the axis of the values is logarithmic.
+        beside: a duration in whose unit others are written.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Chart(Struct, frozen=True, kw_only=True):
     most: float | None = None
     marks: Sequence[float] = ()
     log: bool = False
+    beside: float | None = None
 
     @property
     def heading(self) -> str:

@@ -109,14 +109,14 @@ def view(
         "usual": usual_error(rows),
         "plans": service.plans,
         "method": sources.settings.method,
-        "charts": recent_charts(sources, frame.cluster) if rows else [],
+        "charts": recent_charts(sources, frame.cluster, usual_error(rows)) if rows else [],
     }
 
 
-def recent_charts(sources: PageSources, cluster: str) -> list[Chart]:
-    """Return the charts of errors of the last days."""
+def recent_charts(sources: PageSources, cluster: str, beside: float | None) -> list[Chart]:
+    """Return the charts of errors of the last days; ``beside`` is an error in their unit."""
     daily = sources.scores(cluster, "day", days=CHART_DAYS, fresh=FRESH_SECONDS)
-    return charts(daily, answering_of(daily, sources.settings.method), ())[:2]
+    return charts(daily, answering_of(daily, sources.settings.method), (), beside)[:2]
 
 
 def row_of(

@@ -46,6 +46,7 @@ def view(sources: PageSources, frame: Frame, _query: PageQuery, _facts: None) ->
     return {
         "sentence": sentence(found),
         "in_force": sources.store.tunings.adopting(frame.cluster),
+        "is_automatic": sources.settings.tuning == "automatic",
         "fewest_jobs": FEWEST_JOBS,
         "fewest_of_forest": FEWEST_RUNS,
         "rounds": [row_of(each) for each in found],

@@ -26,12 +26,13 @@ function localise(root) {
   }
 }
 
-// The same words as `duration` of terminal/words.py.
-function duration(seconds) {
-  const s = Math.abs(seconds);
+// The same words as `duration` of terminal/words.py, in the unit of another one beside it.
+function duration(seconds, beside) {
+  const s = Math.abs(beside ?? seconds);
   const say = (unit, digits, name) => {
     const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
-    return `${(seconds / unit).toLocaleString("en", options)} ${name}`;
+    const least = 10 ** -digits, isLess = seconds > 0 && seconds / unit < least / 2;
+    return `${isLess ? "<" : ""}${(isLess ? least : seconds / unit).toLocaleString("en", options)} ${name}`;
   };
   if (s >= 0.0005 && s < 0.95) return `${+seconds.toPrecision(1)} s`;
   if (s < 59.5) return say(1, 0, "s");
@@ -83,7 +84,7 @@ function draw(figure) {
     scales: { y: chart.log ? { distr: 3, range: (_, low, high) => [low / 1.3, high * 1.3] } : { range: (_, _low, high) => chart.unit === "moment" ? near(chart) : [0, chart.most ?? (high > 0 ? high * 1.08 : 1)] } },
     axes: [
       { ...axis, space: 80, size: 30, incrs: STEPS[chart.by], values: (_, ticks) => ticks.map((at) => new Intl.DateTimeFormat(undefined, AXIS[chart.by]).format(at * 1000)) },
-      { ...axis, size: chart.unit === "moment" ? 96 : 62, incrs: STEPS[chart.unit], values: (_, ticks) => ticks.map(show), ...(chart.log ? { splits: (_u, _axis, low, high) => LOGARITHMIC.filter((at) => low <= at && at <= high), filter: (_u, ticks) => ticks } : {}) },
+      { ...axis, size: chart.unit === "moment" ? 96 : 62, incrs: STEPS[chart.unit], values: (_, ticks) => ticks.map((at) => show(at)), ...(chart.log ? { splits: (_u, _axis, low, high) => LOGARITHMIC.filter((at) => low <= at && at <= high), filter: (_u, ticks) => ticks } : {}) },
     ],
     series: [{}, ...chart.series.map((each) => ({
       label: each.label, stroke: colour(each.colour), width: each.heavy ? 2.5 : 1.6, dash: DASHES[each.dash],
@@ -93,7 +94,7 @@ function draw(figure) {
     hooks: {
       setCursor: [(u) => readouts.forEach((readout, place) => {
         const at = u.cursor.idx ?? chart.x.length - 1, value = chart.series[place]?.values[at];
-        readout.textContent = value == null ? "–" : show(value);
+        readout.textContent = value == null ? "–" : show(value, chart.beside);
       })],
       draw: [(u) => (chart.marks ?? []).forEach((mark) => {
         const at = Math.round(u.valToPos(mark, "x", true));

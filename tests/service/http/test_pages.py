@@ -21,7 +21,7 @@ from predictors.tuning.plan import TuningPlan
 from service.http.pages import COOKIE, session_in
 from service.live_queue.forecast_record import ForecastPoint, JobForecast, LiveQueue, packed
 from service.live_queue.snapshot import JobState, LiveJob, Pool, QueueSnapshot, SchedulerRules
-from service.store import RoundOutcome
+from service.store import Adoption, RoundOutcome
 from service.web import queue_page, site
 from service.web.charts import window_of
 from service.web.frame import Assets
@@ -273,6 +273,22 @@ def test_a_round_says_what_it_did_about_each_subject_and_by_how_much(serve, sqli
     assert "price of an underestimate|kept|-|1|-" in told
 
 
+def test_what_rounds_put_in_force_stands_above_them(serve, sqlite_url):
+    service = serve(sqlite_url)
+    service.complete(*(run_of(place, end_time=1e9 + place) for place in range(250)))
+    before = service.get("/tuning").text
+    assert "not learned yet" in before
+    assert "as in the settings" in before
+    assert "Rounds begin by themselves" in before
+    rounds = service.worker.store.tunings
+    taken = rounds.begin("default", TuningPlan(history=50, training=100, test=100), "history", 1.0)
+    adopted = [Adoption(subject="forest", parameters={"trees": 1})]
+    rounds.finish(taken, RoundOutcome(knn=None, changes=[]), adopted, 5.0)
+    after = service.get("/tuning").text
+    assert "not learned yet" not in after
+    assert f"by round {taken.tuning_id[:8]}" in after
+
+
 def test_a_round_has_one_name_on_its_page_however_many_follow(serve, sqlite_url):
     service = serve(sqlite_url)
     service.complete(*(run_of(place, end_time=1e9 + place) for place in range(250)))
@@ -285,7 +301,7 @@ def test_a_round_has_one_name_on_its_page_however_many_follow(serve, sqlite_url)
         rounds.finish(taken, RoundOutcome(knn=None, changes=[change]), [], 10.0 * number + 5)
         names.append(taken.tuning_id[:8])
         page = service.get("/tuning").text
-        assert re.findall(r"<h2>Round (\w+) ", page) == names[::-1]
+        assert re.findall(r"<h3>Round (\w+) ", page) == names[::-1]
         assert re.findall(r'aria-label="Changes of round (\w+) ', page) == names[::-1]
 
 
@@ -368,6 +384,19 @@ def test_methods_are_said_to_have_the_same_jobs_only_if_they_have(service, asked
     assert "max-usage" in told, told
     assert ("The methods, on the same jobs" in page) is are_same
     assert ("shadow_methods" in page) is not are_same
+
+
+def test_a_column_has_one_unit_and_so_has_the_sentence_above_it(service):
+    run = a_run("1", start=NOW - 50_000.0, runtime=600.0)
+    estimates = {METHOD: 1500.0, "knn": 6600.0, "requested": 12_000.0, "forest": 12_000.0}
+    known = [predicted("1", run, estimates=estimates)]
+    service.worker.store.write([reported(run)], known)
+    page = service.get("/accuracy", cluster="default").text
+    column = re.findall(r'data-label="Mean error">([^<]+)<', page)
+    assert column == ["0.2 h", "1.7 h", "3.2 h", "3.2 h"]
+    assert "mean error of 0.2 h; the users&#39; requests had 3.2 h" in page
+    assert page.count("not learned yet: the request") == 1, "the forest"
+    assert "error of 0.2 h; the users&#39; requests 3.2 h" in service.get("/").text
 
 
 KNOWN = "Likely 8 min, range 6 min to 15 min (90%)."
