@@ -283,7 +283,8 @@ def test_what_rounds_put_in_force_stands_above_them(serve, sqlite_url):
     rounds = service.worker.store.tunings
     taken = rounds.begin("default", TuningPlan(history=50, training=100, test=100), "history", 1.0)
     adopted = [Adoption(subject="forest", parameters={"trees": 1})]
-    rounds.finish(taken, RoundOutcome(knn=None, changes=[]), adopted, 5.0)
+    learned = RoundChange(subject="forest", action="learned", before=None, after=None)
+    rounds.finish(taken, RoundOutcome(knn=None, changes=[learned]), adopted, 5.0)
     after = service.get("/tuning").text
     assert "not learned yet" not in after
     assert f"by round {taken.tuning_id[:8]}" in after
