@@ -8,12 +8,11 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from starlette.types import Receive, Scope, Send
 
 from service.auth import MungeCallers
 from service.http import job_calls, openapi, pages, queue_calls, report_calls
 from service.http.connections import REFUSED
-from service.http.gate import Gate, HostNames
+from service.http.gate import Gate, GatedFastAPI, HostNames
 from service.http.json_calls import answer_errors, to_json
 from service.http.openapi import ANY_TOKEN, HIDDEN, Calls
 from service.http.pages import Visitors
@@ -31,19 +30,6 @@ from service.web.site import PageProcess, Website
 from service.worker.worker import Worker
 
 SECONDS_PER_HOUR = 3600.0
-
-
-class GatedFastAPI(FastAPI):
-    """FastAPI behind the gate, which receives every request first."""
-
-    gate: Gate
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or the lifespan."""
-        if scope["type"] == "http":
-            await self.gate(scope, receive, send)
-        else:
-            await super().__call__(scope, receive, send)
 
 
 def create_app(settings: Settings, *, owns_process: bool = False) -> GatedFastAPI:

@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from time import perf_counter
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Connection
 
@@ -313,3 +314,16 @@ def without_body(send: Send) -> Send:
         await send({**message, "body": b""} if "body" in message else message)
 
     return sent
+
+
+class GatedFastAPI(FastAPI):
+    """FastAPI behind the gate, which receives every request first."""
+
+    gate: Gate
+
+    async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
+        """Serve one request, or the lifespan."""
+        if scope["type"] == "http":
+            await self.gate(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)

@@ -67,6 +67,7 @@ class WhatIf:
         self._settings = worker.settings
         self._keeper = worker.queues
         self._follower = worker.follower
+        self._live = worker.live
         self._hide = worker.pseudonyms.submission
         self._process = worker.forecasts.awaited
         self._clock = worker.clock
@@ -207,7 +208,7 @@ class WhatIf:
         snapshot = forecast.queue.snapshot
         pools = await asyncio.to_thread(self._with_each, forecast, jobs)
         samples = self._settings.forecast_samples
-        ratios = self._follower.state_of(snapshot.cluster).error_ratios.ascending()
+        ratios = self._live.of(snapshot.cluster).error_ratios.ascending()
         return await self._process.run(play_pools, pools, snapshot.rules, ratios, samples, AWAITED)
 
     def _with_each(
@@ -228,7 +229,7 @@ class WhatIf:
 
     def _estimates_of(self, queue: LiveQueue) -> list[RuntimeEstimate]:
         """Return the estimates of a queue that another process has forecast, without quantiles."""
-        state = self._follower.state_of(queue.snapshot.cluster)
+        state = self._live.of(queue.snapshot.cluster)
         return [
             RuntimeEstimate(
                 runtime=last_predicted(queue, job),
