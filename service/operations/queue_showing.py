@@ -220,7 +220,7 @@ class ShowingQueues(ShowingQueue):
             ),
             forecasts=[point_answer(point) for point in forecast.points] if forecast else [],
             method=prediction.method,
-            plans_by_predictions=self._worker.plans_by_predictions,
+            plans_by_predictions=self._worker.plans_by_predictions(queue.snapshot.cluster),
             likely=prediction.median,
             interval=prediction.interval,
             basis=prediction.basis,

@@ -110,7 +110,7 @@ class WhatIf:
             no_interval=reason,
             is_old=forecast.is_old,
             method=prediction.method,
-            plans_by_predictions=self._worker.plans_by_predictions,
+            plans_by_predictions=self._worker.plans_by_predictions(cluster),
             basis=prediction.basis,
             explanation=prediction.explanation,
             share=body.share,

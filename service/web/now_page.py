@@ -81,7 +81,8 @@ class ServiceFacts(Struct, frozen=True, kw_only=True):
         is_loopback: whether only this machine can reach the service.
         dropped: number of predictions that could not be recorded.
         queues: the live queues, without their jobs.
-        plans: whether a scheduler plans or orders by predictions, as far as this process sees.
+        planning: the clusters whose schedulers plan or order by predictions, as far as this process
+            sees.
     """
 
     health: HealthAnswer
@@ -89,7 +90,7 @@ class ServiceFacts(Struct, frozen=True, kw_only=True):
     is_loopback: bool
     dropped: int
     queues: Sequence[QueueHeadAnswer]
-    plans: bool
+    planning: frozenset[str]
 
 
 def view(
@@ -107,7 +108,8 @@ def view(
         "cards": cards(rows, service),
         "clusters": rows,
         "usual": usual_error(rows),
-        "plans": service.plans,
+        "plans": not service.planning.isdisjoint(row.history.cluster for row in rows),
+        "planning": service.planning,
         "method": sources.settings.method,
         "charts": recent_charts(sources, frame.cluster, usual_error(rows)) if rows else [],
     }

@@ -5,7 +5,7 @@ read the store in that process, and get the facts that only the serving process 
 """
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -254,7 +254,7 @@ class Website:
         caller = frame.visitor.caller
         match name:
             case "now":
-                return self._service()
+                return self._service(frame.clusters)
             case "job":
                 return await self._queues.job(frame.cluster, query.id, caller)
             case "what_if":
@@ -304,7 +304,7 @@ class Website:
             )
         return Frame(visitor, path, cluster or usual, tuple(clusters), url)
 
-    def _service(self) -> now_page.ServiceFacts:
+    def _service(self, clusters: Iterable[str]) -> now_page.ServiceFacts:
         worker = self._worker
         return now_page.ServiceFacts(
             health=worker.health(),
@@ -312,5 +312,5 @@ class Website:
             is_loopback=worker.settings.is_loopback,
             dropped=worker.writer.dropped_predictions,
             queues=self._queues.heads(),
-            plans=worker.plans_by_predictions,
+            planning=frozenset(filter(worker.plans_by_predictions, clusters)),
         )

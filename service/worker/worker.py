@@ -236,12 +236,14 @@ class Worker:
         """Return whether the last write failed: the disk is full or the database locked."""
         return isinstance(self.writer.failure, StoreFullError | StoreUnavailableError)
 
-    @property
-    def plans_by_predictions(self) -> bool:
-        """Whether a scheduler plans or orders by predictions, as far as this process sees."""
-        return not PLANNING_MODES.isdisjoint(self.metrics.requests.filter_modes) or any(
-            queue.snapshot.rules.plans_by == "predictions" for queue in self.queues.all
-        )
+    def plans_by_predictions(self, cluster: str) -> bool:
+        """Return whether a scheduler plans or orders by predictions, as far as this process sees.
+
+        Filters name their mode, not their cluster.
+        """
+        queue = self.queues.of(cluster)
+        plans = queue is not None and queue.snapshot.rules.plans_by == "predictions"
+        return plans or not PLANNING_MODES.isdisjoint(self.metrics.requests.filter_modes)
 
     def keep(self, process: ChildProcess) -> None:
         """Register a child process, which is ended with the worker."""

@@ -105,7 +105,7 @@ COLUMNS: Sequence[Column[MethodSummary]] = (
     Column(
         "unused",
         lambda each: f"{each.measures.unused_ratio:.2f}",
-        "time reserved in vain for each hour that jobs run, in hours",
+        "hours reserved and not used for each hour that jobs ran",
     ),
     *(
         Column(name, _share_of(field), meaning, "wide")

@@ -64,9 +64,9 @@ def play(machine, slurm, step):
 
 
 def lines_of(text):
-    """Lines without the numbers of jobs; this Slurm's user is who runs the tests."""
+    """Lines without the numbers of jobs and seconds; this Slurm's user is who runs the tests."""
     text = text.replace(f"({getpass.getuser()} 0600", "(slurm 0600")
-    return [re.sub(r"(batch job) \d+", r"\1 N", line) for line in text.splitlines()]
+    return [re.sub(r"(batch job|likely) \d+", r"\1 N", line) for line in text.splitlines()]
 
 
 CONF = Path("/etc/slurm/slurm.conf")

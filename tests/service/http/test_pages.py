@@ -429,6 +429,16 @@ def test_a_job_has_a_likely_runtime_a_range_and_where_it_is_planned_with_a_plann
     assert why(SimpleNamespace(interval=span if likely else None, **about)) == text
 
 
+def test_an_old_queue_is_marked_on_every_page_that_shows_it(service):
+    service.complete(run_of("1", user="ada"))
+    store_queue(service, "7")
+    service.wait_until(lambda: service.worker.queues.of("default"))
+    pages = [service.get("/"), service.get("/queue"), service.get("/job", id="7")]
+    pages.append(service.get("/what-if", walltime="10"))
+    for page in pages:
+        assert '<span class="tag careful">old</span>' in page.text
+
+
 def test_one_held_job_is_one(service):
     store_queue(service, "7", state=JobState.HELD)
     service.wait_until(lambda: service.worker.queues.of("default"))
