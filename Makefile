@@ -9,7 +9,8 @@ PORT ?=
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off --no-compile
-# pip says a line for every package that it collects, and one when it begins to unpack.
+# pip says a line for every package that it collects, and one when it begins to unpack. Its warnings
+# about an index would stand between; they are shown if it fails.
 COUNTING := awk '/^Collecting/ {printf "\r  collected %d", ++n; fflush()} \
 	/^Installing/ {printf ", unpacking"; fflush()} END {print ""}'
 # The files name every package that is needed, so nothing is left to be resolved; resolving, pip
@@ -34,7 +35,8 @@ packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 	@echo "[2/4] Installing $(call packages,build runtime) packages"
 	@{ $(INSTALL) $(PINNED) -r <($(call these,)) & large=$$!; \
 	    $(INSTALL) $(PINNED) -r requirements/build.txt -r <($(call these,!)); \
-	    others=$$?; wait $$large && exit $$others; } | $(COUNTING)
+	    others=$$?; wait $$large && exit $$others; } 2> .venv/pip.log | $(COUNTING) || \
+	    { cat .venv/pip.log; exit 1; }
 	@echo "[3/4] Compiling predictors"
 	@$(INSTALL) --quiet --no-deps --no-build-isolation -e . & installing=$$!; \
 	    PYTHONPATH=$(CURDIR) $(BIN)/python -m service.cli warm-up --predicting && wait $$installing

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -37,10 +37,10 @@ def warm_up(
     began = time.perf_counter()
     err.print("Compiling what is not compiled yet …")
     for name, compile_part in (METHODS if predicting else METHODS | OTHERS).items():
-        before = compilations()
-        compile_part()
-        took = f"{compilations() - before} functions, after {time.perf_counter() - began:.0f} s"
-        err.print(f"  {name}: {took}")
+        counted = Counted(name, compilations())
+        with err.status(counted):
+            compile_part()
+        err.print(f"  {counted}, after {time.perf_counter() - began:.0f} s")
     seconds = round(time.perf_counter() - began, 1)
     if as_json:
         print_json({"compiled": compilations(), "seconds": seconds})
@@ -50,6 +50,28 @@ def warm_up(
         )
     else:
         out.print("Everything was compiled already.")
+
+
+class Counted(NamedTuple):
+    """A part that is being compiled; a terminal counts its functions.
+
+    Attributes:
+        name: of the part.
+        before: number of functions that had been compiled before it.
+    """
+
+    name: str
+    before: int
+
+    def __rich__(self) -> str:
+        """Return the part and the number of its functions so far."""
+        from predictors.compiled import compilations
+
+        return f"{self.name}: {compilations() - self.before} functions"
+
+    def __str__(self) -> str:
+        """Return the same text at the end."""
+        return self.__rich__()
 
 
 def compile_methods() -> None:
