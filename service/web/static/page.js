@@ -171,12 +171,6 @@ for (const select of document.querySelectorAll("select[data-submit]")) {
   select.addEventListener("change", () => select.form.requestSubmit());
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-const viewer = document.querySelector("rapi-doc");
-if (viewer) {
-  viewer.setAttribute("theme", matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  const text = document.getElementById("openapi").textContent;
-  customElements.whenDefined("rapi-doc").then(() => viewer.loadSpec(JSON.parse(text)));
-}
 let resized;
 addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(redraw, 150); });
 const seconds = Number(document.body.dataset.refresh);
