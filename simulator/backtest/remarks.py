@@ -16,6 +16,9 @@ from terminal.words import big, duration, less_or_more, listed, one_in
 NEAR = 1.1
 """Predictions of a week are good if their error is at most this multiple of the whole log's."""
 
+LEAST = 0.05
+"""A smaller number would be written as 0.0."""
+
 HOURS_OF_YEAR = 8766
 
 FIRST_WEEK = (
@@ -63,15 +66,8 @@ def _errors(tested: Backtest) -> Iterator[str]:
 
 def _changes(tested: Backtest) -> Iterator[str]:
     yield tested.harm.sentence()
-    idle, waited = tested.idle_hours_a_year, tested.waited_hours_a_year
-    size = tested.site.cores_of_node
-    hours, unit = abs(idle) / size, "node" if size > 1 else "processor"
-    if idle or waited:
-        yield (
-            f"In a year {big(hours)} {unit}-hours {'fewer' if idle >= 0 else 'more'} would be "
-            f"idle while jobs wait, as many as {big(hours / HOURS_OF_YEAR)} {unit}s have, and jobs "
-            f"would wait {big(abs(waited))} hours {'less' if waited >= 0 else 'more'} in all."
-        )
+    if in_a_year := ", and ".join(_in_a_year(tested)):
+        yield f"In a year {in_a_year}."
     exact = tested.wait_gain(EXACT)
     yield _of_exact(exact.mean)
     if any(tested.wait_gain(name).mean > exact.mean + gains.MATERIAL for name in tested.methods):
@@ -79,6 +75,21 @@ def _changes(tested: Backtest) -> Iterator[str]:
             "A method may look better than run times known exactly: perfect predictions do not "
             "guarantee the best schedule."
         )
+
+
+def _in_a_year(tested: Backtest) -> Iterator[str]:
+    """Yield the hours by which a year changes, without those that would be written as 0.0."""
+    idle, waited = tested.idle_hours_a_year, tested.waited_hours_a_year
+    size = tested.site.cores_of_node
+    hours, unit = abs(idle) / size, "node" if size > 1 else "processor"
+    if hours >= LEAST:
+        alike = hours / HOURS_OF_YEAR
+        yield (
+            f"{big(hours)} {unit}-hours {'fewer' if idle >= 0 else 'more'} would be idle while "
+            f"jobs wait{f', as many as {big(alike)} {unit}s have' if alike >= LEAST else ''}"
+        )
+    if abs(waited) >= LEAST:
+        yield f"jobs would wait {big(abs(waited))} hours {'less' if waited >= 0 else 'more'} in all"
 
 
 def _of_exact(gained: float) -> str:

@@ -22,7 +22,7 @@ from simulator.backtest.plays import (
     play_all,
     tasks_of,
 )
-from simulator.backtest.remarks import remarks
+from simulator.backtest.remarks import _in_a_year, remarks
 from simulator.backtest.site import (
     BacktestSite,
     groupings_of,
@@ -427,3 +427,17 @@ def test_a_queue_s_jobs_run_on_its_own_processors():
         site, partitions=[together], machine_of_line=machines_of(trace, {1: "a"}, [together])
     )
     assert played(site, ["last-two"], 0)["requested"][0].wait == 49.5
+
+
+@pytest.mark.parametrize(
+    ("idle", "waited", "said"),
+    [
+        (0.04, 0.0, []),
+        (300.0, 0.01, ["300 processor-hours fewer would be idle while jobs wait"]),
+        (0.0, -20.0, ["jobs would wait 20.0 hours more in all"]),
+    ],
+)
+def test_no_hours_of_a_year_are_written_as_nothing(idle, waited, said):
+    site = SimpleNamespace(cores_of_node=1)
+    tested = SimpleNamespace(idle_hours_a_year=idle, waited_hours_a_year=waited, site=site)
+    assert list(_in_a_year(tested)) == said
