@@ -1,4 +1,4 @@
-"""Answers of methods that have a distribution: prediction, interval, median, explanation."""
+"""Answers of methods with a distribution: prediction, interval, median, mean, explanation."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -84,6 +84,10 @@ NO_RATE = -1.0
 PRICED = -2.0
 """The least expected cost decides, also of a user without runs."""
 
+MEAN_LEVELS = 7
+"""Number of quantiles, each with the same probability mass, whose mean is the mean runtime; odd, so
+that one of them is the median, which is known."""
+
 _LEVEL, _WIDTH = 0, 1
 
 Limits = tuple[float, float]
@@ -122,6 +126,7 @@ class Bounds(NamedTuple):
     predicted: float
     lower: float
     median: float
+    mean: float
     upper: float
     is_corrected: bool
 
@@ -180,14 +185,14 @@ class DistributionMethod:
             found = self._bounds(submission, window, USUAL, NOTHING, decision)
             own = found.own
         if not own:
-            return replace(self.ask(submission, USUAL, decision), interval=None, median=None)
+            return without_distribution(self.ask(submission, USUAL, decision))
         basis = Basis(jobs=own, reason="history")
         return capped(found.predicted, submission, method=self.name, basis=basis)
 
     def ask(
         self, submission: Submission, question: Question, decision: Decision = USUAL_DECISION
     ) -> Prediction:
-        """Predict with median and interval; without evidence the request, from 0 to the request.
+        """Predict with median, mean and interval; without evidence the request, from 0 to it.
 
         A user without runs is predicted from those of others, once levels can be corrected, so
         that CAUTIOUS_RATE of such jobs are underestimated.
@@ -207,6 +212,7 @@ class DistributionMethod:
             basis=basis if found.is_corrected else Basis(jobs=basis.jobs, reason=YOUNG),
             interval=Interval(lower=found.lower, upper=found.upper, coverage=question.coverage),
             median=found.median,
+            mean=found.mean,
         )
         if not question.explain:
             return prediction
@@ -295,6 +301,11 @@ class DistributionMethod:
         return tuple(self._recent.run_at(row, found[row] / total) for row in heaviest)
 
 
+def without_distribution(prediction: Prediction) -> Prediction:
+    """Return the prediction as ``predict`` gives it."""
+    return replace(prediction, interval=None, median=None, mean=None)
+
+
 def elapsed_of(question: Question) -> float:
     """Return the seconds since the job's start, or NOT_RUNNING."""
     return NOT_RUNNING if question.elapsed is None else float(question.elapsed)
@@ -346,7 +357,7 @@ def bounds_of(evidence: Evidence, request: float, wanted: Wanted, counts: Counts
     own, others = evidence.own, evidence.others
     if rate == NO_RATE and own == 0:
         rate = CAUTIOUS_RATE
-    seconds, lower, median, upper, is_corrected = predict_interval(
+    seconds, lower, median, mean, upper, is_corrected = predict_interval(
         evidence.values,
         evidence.weights,
         (request, elapsed),
@@ -354,7 +365,7 @@ def bounds_of(evidence: Evidence, request: float, wanted: Wanted, counts: Counts
         (coverage, rate),
         counts,
     )
-    return Bounds(own, others, seconds, lower, median, upper, is_corrected)
+    return Bounds(own, others, seconds, lower, median, mean, upper, is_corrected)
 
 
 @compiled
@@ -365,8 +376,8 @@ def predict_interval(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     decision: tuple[float, float],
     levels: tuple[float, float],
     counts: Counts,
-) -> tuple[float, float, float, float, bool]:
-    """Return prediction, lower end, median and upper end, and whether levels were corrected.
+) -> tuple[float, float, float, float, float, bool]:
+    """Return prediction, lower end, median, mean, upper end, and whether levels were corrected.
 
     Args:
         values: support points in ascending order, in seconds.
@@ -396,13 +407,35 @@ def predict_interval(  # noqa: PLR0913, PLR0917 - machine code takes no struct
         median = _quantile(values, reached, job, counts, group, 0.5)
         if rate > 0:
             seconds = _quantile(values, reached, job, counts, group, 1.0 - rate)
+    mean = max(elapsed, _mean(values, reached, job, counts, group, median))
     median = min(upper, max(lower, median))
     if lower <= SHORTEST_ESTIMATE:  # no method distinguishes runs of a second from those of none
         lower = max(0.0, elapsed)
     if rate < 0:
         first = int(np.searchsorted(values, elapsed, side="right"))
         seconds = estimate_with_request(values[first:], weights[first:], request, decision)
-    return within(seconds, request), lower, median, upper, is_corrected
+    return within(seconds, request), lower, median, within(mean, request), upper, is_corrected
+
+
+@compiled
+def _mean(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+    values: Floats, reached: Floats, job: Limits, counts: Counts, group: GroupWeights, median: float
+) -> float:
+    """Return the mean runtime; takes what ``_quantile`` takes, and the median.
+
+    The mean of quantiles at corrected levels is nearer to the truth than the weighted mean of the
+    support points where requests are far too long, as the longest support point is the request.
+    """
+    is_corrected, total = runs_counted(counts) >= ENOUGH, median
+    for step in range(MEAN_LEVELS):
+        level = (step + 0.5) / MEAN_LEVELS
+        if level == 0.5:
+            continue
+        if is_corrected:
+            total += _quantile(values, reached, job, counts, group, level)
+        else:
+            total += quantile_at(values, reached, job[0], level)
+    return total / MEAN_LEVELS
 
 
 @of_same_types

@@ -14,6 +14,7 @@ from predictors.answers import (
     WARY,
     Decision,
     DistributionMethod,
+    without_distribution,
 )
 from predictors.base import USUAL, Memory, Question
 from predictors.jobs import Completion, Prediction, Submission
@@ -123,7 +124,7 @@ class Auto:
         """Predict by the candidate of least cost."""
         method, candidate = self._answering(submission)
         if candidate.decision is None:
-            return replace(self.ask(submission, USUAL), interval=None, median=None)
+            return without_distribution(self.ask(submission, USUAL))
         return method.decide(submission, candidate.decision)
 
     def ask(self, submission: Submission, question: Question) -> Prediction:

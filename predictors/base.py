@@ -114,7 +114,7 @@ class UncertainPredictor(Predictor, Protocol):
     """
 
     def ask(self, submission: Submission, question: Question) -> Prediction:
-        """Predict the runtime with its median and an interval."""
+        """Predict the runtime with its median, its mean and an interval."""
         ...
 
     def quantiles(

@@ -149,6 +149,7 @@ class Prediction(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         median: seconds; None from methods without a distribution.
+        mean: seconds; likewise. It may lie outside the interval.
         explanation: runs of most weight, heaviest first; None unless requested.
     """
 
@@ -158,6 +159,7 @@ class Prediction(Struct, frozen=True, kw_only=True, gc=False):
     basis: Basis
     interval: Interval | None = None
     median: float | None = None
+    mean: float | None = None
     explanation: tuple[PastRun, ...] | None = None
 
 
@@ -173,6 +175,8 @@ def in_agreement(prediction: Prediction) -> Prediction:
         prediction.median,
     )
     planned = milliseconds(prediction.predicted_walltime, request)
+    if prediction.mean is not None:
+        prediction = replace(prediction, mean=milliseconds(prediction.mean, request))
     if prediction.explanation is not None:
         runs = (replace(run, weight=round(run.weight, 4)) for run in prediction.explanation)
         prediction = replace(prediction, explanation=tuple(runs))

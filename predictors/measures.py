@@ -146,3 +146,31 @@ def error_per_group(
     """Return the mean absolute error in seconds of each of ``count`` groups, such as users."""
     jobs = np.maximum(np.bincount(groups, minlength=count), 1)
     return np.bincount(groups, weights=np.abs(predicted - actual), minlength=count) / jobs
+
+
+NEIGHBOURS = 100
+"""Jobs up to this many submissions apart are compared: they may stand in one queue."""
+
+CLEARLY = 2.0
+"""Runtimes of two jobs are compared where one is at least this multiple of the other."""
+
+
+def ordered_share(lengths: Seconds, actual: Seconds) -> float:
+    """Return the share of job pairs that lengths put in the right order of runtimes.
+
+    A pair counts as much as its runtimes differ, which is what a wrong order costs in waits; equal
+    lengths are half right. NaN without a pair to compare.
+
+    Args:
+        lengths: requests or predictions of jobs in the order of submission.
+        actual: their runtimes.
+    """
+    right = total = 0.0
+    for apart in range(1, min(NEIGHBOURS + 1, len(actual))):
+        first, second = actual[:-apart], actual[apart:]
+        differs = np.maximum(first, second) >= CLEARLY * np.minimum(first, second)
+        weights = np.where(differs, np.abs(first - second), 0.0)
+        signs = np.sign(first - second) * np.sign(lengths[:-apart] - lengths[apart:])
+        right += float((weights * (1.0 + signs)).sum()) / 2
+        total += float(weights.sum())
+    return right / total if total else float("nan")

@@ -81,6 +81,13 @@ class PredictionAnswer:
             "the method gives none, and without any history."
         ),
     ]
+    mean_walltime: Annotated[
+        float | None,
+        Field(
+            description="Mean runtime of jobs like this one, by which a queue is ordered; may lie "
+            "outside `interval`; null where `likely` is."
+        ),
+    ]
     explanation: Annotated[
         Sequence[PastRunField] | None,
         Field(description="Heaviest first, at most ten; null unless requested."),

@@ -218,6 +218,7 @@ class Predicting:
             basis=shown.basis,
             interval=shown.interval,
             likely=shown.median,
+            mean_walltime=shown.mean,
             explanation=shown.explanation,
             prediction_id=prediction_id,
             job_id=body.job_id,

@@ -139,6 +139,7 @@ def test_an_answer_with_an_interval_is_the_same_prediction(case, log, submission
         assert interval.coverage == question.coverage
         if answer.median is not None:
             assert interval.lower <= answer.median <= interval.upper
+            assert min(SHORTEST_ESTIMATE, request) <= answer.mean <= request
         assert (answer.explanation is not None) == question.explain
 
 

@@ -2,6 +2,7 @@
 
 from math import ceil
 from random import Random
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -274,8 +275,12 @@ def share_within(counts: calibration.Counts, level: float) -> float:
     return calibration.share_within(counts, calibration.group_weights(counts), level)
 
 
+SEVENTHS = [(step + 0.5) / 7 for step in range(7)]
+"""Levels of the quantiles whose mean is the mean runtime."""
+
+
 def one_by_one(method: LeastCost, submission: Submission, question: Question) -> tuple:
-    """Prediction, interval and median, each taken from the distribution by its own definition."""
+    """Prediction, interval, median and mean, each taken from the distribution by itself."""
     evidence, counts = method.evidence(submission), method._calibration.at(submission)
     request, elapsed = submission.requested_walltime, question.elapsed
     whole = Distribution(values=evidence.values, weights=evidence.weights, request=request)
@@ -299,7 +304,8 @@ def one_by_one(method: LeastCost, submission: Submission, question: Question) ->
         seconds = (
             rest.estimate(method.price * evidence.mean_runtime) if len(rest.values) else request
         )
-    return min(request, max(1.0, seconds)), lower, upper, min(upper, max(lower, up_to(0.5)))
+    middle, mean = min(upper, max(lower, up_to(0.5))), fmean(map(up_to, SEVENTHS))
+    return min(request, max(1.0, seconds)), lower, upper, middle, min(request, max(1.0, mean))
 
 
 LONG_LOG = log(1500)
@@ -330,6 +336,7 @@ def test_an_answer_in_one_call_is_the_one_of_every_definition_by_itself(
         answer.interval.lower,
         answer.interval.upper,
         answer.median,
+        answer.mean,
     )
     assert found == pytest.approx(one_by_one(grown, job, question), rel=1e-9)
     if question.elapsed is None and question.underestimation_rate is None:

@@ -17,6 +17,7 @@ def test_without_history_the_answer_is_the_request(service):
         "basis": {"jobs": 0, "reason": "cold-start"},
         "interval": None,
         "likely": None,
+        "mean_walltime": None,
         "explanation": None,
         "job_id": "7",
         "cluster": "hill",

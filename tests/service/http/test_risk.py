@@ -21,11 +21,12 @@ def experienced(service):
     return service
 
 
-def test_an_answer_has_a_median_and_an_interval_of_the_usual_coverage(experienced):
+def test_an_answer_has_a_median_a_mean_and_an_interval_of_the_usual_coverage(experienced):
     answer = experienced.predict(**BY_LEAST_COST)
     interval = answer["interval"]
     assert interval["coverage"] == 0.9
     assert 600 < interval["lower"] < answer["likely"] < interval["upper"] < 1300
+    assert answer["mean_walltime"] == pytest.approx(930, rel=0.02)  # runs take 660 to 1200 s
     assert answer["explanation"] is None
     assert answer["basis"]["reason"] == "history"
 
