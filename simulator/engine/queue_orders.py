@@ -10,10 +10,19 @@ from predictors.accuracy_groups import STEP_SECONDS, aged
 from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE
 from predictors.aged_length import aged_length as key_of_length
 from predictors.aged_length import site_factor as factor_of_length
+from predictors.response_ratio import (
+    FEWEST_SECONDS,
+    LONGEST,
+    OFFSET,
+    OVERDUE_SHARE,
+    QUARTER,
+    SHORTEST,
+)
+from predictors.response_ratio import response_ratio as ratio_of_wait
 from simulator.engine.compiled import inlined, kernel
-from simulator.engine.state import UNKNOWN, State
+from simulator.engine.state import NEVER, UNKNOWN, State
 
-FCFS, SJF, WFP, PSP, PSP_AGING, SJF_AGING = range(6)
+FCFS, SJF, WFP, PSP, PSP_AGING, SJF_AGING, RESPONSE_RATIO = range(7)
 
 ORDERS: Mapping[str, int] = {
     "fcfs": FCFS,
@@ -22,6 +31,7 @@ ORDERS: Mapping[str, int] = {
     "psp": PSP,
     "psp-aging": PSP_AGING,
     "sjf-aging": SJF_AGING,
+    "response-ratio": RESPONSE_RATIO,
 }
 
 MEANINGS: Mapping[str, str] = {
@@ -32,11 +42,20 @@ MEANINGS: Mapping[str, str] = {
     "psp-aging": "highest priority first, aged every 150 s of waiting (Rocchetti Eq 1)",
     "sjf-aging": f"least submission + min({LENGTH_FACTOR} x estimate, "
     f"{MOST_PRECEDENCE // 3600} h) first: no job stands behind one submitted later than that",
+    "response-ratio": f"largest (wait + {OFFSET // 3600} h) / estimate first, the estimate held "
+    f"between {SHORTEST // 60} min and {LONGEST // 3600} h; before all a job that has waited "
+    f"{OVERDUE_SHARE:.0%} of the longest wait of the last quarter",
 }
 
 NEEDS_PRIORITY = frozenset({"psp", "psp-aging"})
 
+OVERDUE = 1e12
+"""Key of a job that goes first, less its wait."""
+
+DAY = 86400
+
 aged_length = inlined(key_of_length)
+response_ratio = inlined(ratio_of_wait)
 site_factor = inlined(factor_of_length)
 
 _TICK = int(STEP_SECONDS)
@@ -64,12 +83,50 @@ def join(state: State, number: int) -> None:
     waiting.key = 0.0
     if rules.order == SJF:
         waiting.key = job.estimate if rules.estimated_order else job.request
-    elif rules.order == SJF_AGING:
-        length = job.estimate if rules.estimated_order else job.request
-        waiting.key = aged_length(job.submit, length)
+    elif rules.order in (SJF_AGING, RESPONSE_RATIO):
+        waiting.length = length_of(job) if rules.estimated_order else job.request
+        waiting.key = aged_length(job.submit, waiting.length)
     elif rules.order == PSP:
         waiting.key = -job.priority
     clock.tail += 1
+
+
+@inlined
+def length_of(job: Any) -> int:
+    """Return the length by which an order goes: what was given for it, else the estimate."""
+    length: int = job.length or job.estimate
+    return length
+
+
+@inlined
+def ratio_key(state: Any, job: Any, length: int) -> float:
+    """Return the present key of a job under the order response-ratio; the greatest is first."""
+    clock, rules = state.clock[0], state.rules[0]
+    wait = clock.now - job.submit
+    key = OVERDUE + wait
+    if wait <= clock.overdue_after:
+        key = response_ratio(
+            wait, length, rules.offset, rules.shortest_length, rules.longest_length
+        )
+    return float(key)
+
+
+@kernel
+def renew_overdue(state: Any) -> None:
+    """Compute once a day from which wait on a job goes first."""
+    clock, rules = state.clock[0], state.rules[0]
+    if not rules.overdue_permille or clock.now < clock.overdue_due:
+        return
+    clock.overdue_due = clock.now + DAY
+    begin = state.jobs[0].submit
+    longest = rules.longest_wait if clock.now < begin + QUARTER else 0
+    if longest == 0 and clock.now < begin + FEWEST_SECONDS:
+        return
+    for number in range(clock.submitted):
+        job = state.jobs[number]
+        if job.start != UNKNOWN and job.start >= clock.now - QUARTER:
+            longest = max(longest, job.start - job.submit)
+    clock.overdue_after = longest * rules.overdue_permille // 1000 if longest else NEVER
 
 
 @kernel
@@ -88,7 +145,9 @@ def arrange(state: State) -> None:
     order = state.rules[0].order
     if order == FCFS:
         return
-    if order in (WFP, PSP_AGING):
+    if order == RESPONSE_RATIO:
+        renew_overdue(state)
+    if order in (WFP, PSP_AGING, RESPONSE_RATIO):
         for place in range(state.clock[0].head, state.clock[0].tail):
             _renew(state, place)
     _sort(state)
@@ -104,6 +163,9 @@ def _renew(state: State, place: int) -> None:
     if rules.order == WFP:
         estimate = job.estimate if rules.estimated_order else job.request
         waiting.key = -((wait / estimate) ** 3) * job.processors
+        return
+    if rules.order == RESPONSE_RATIO:
+        waiting.key = -ratio_key(state, job, waiting.length)
         return
     tick = max(wait // _TICK, 1)
     if tick != waiting.tick:

@@ -37,6 +37,7 @@ JOB = _record(
     runtime=np.int64,  # what it will run: the scheduler never looks at it
     request=np.int64,
     estimate=np.int64,  # the first one, given when the job is submitted
+    length=np.int64,  # by which an order by length goes, given with the estimate; 0: the estimate
     predicted=np.float64,  # given in place of the estimate, which it is cut to; 0: none
     priority=np.float64,  # its accuracy group's, given with the estimate
     start=np.int64,
@@ -58,6 +59,7 @@ WAITING = _record(
     estimate=np.int64,  # that backfilling goes by
     key=np.float64,  # the queue is in the order of (key, job)
     tick=np.int64,  # when the key was computed, in steps of aging
+    length=np.int64,  # that the order goes by
     planned=np.int64,  # start, of policies that plan
     plan_serial=np.int64,  # how many plans were made or changed before this one
     pinned=np.int64,  # its planned start when it was pinned to its nodes, if it is
@@ -107,8 +109,19 @@ CLOCK = _record(
     disturbed=np.int64,  # a job ended before its expected end, or an estimate was prolonged
     ended=np.int64,  # whether jobs have ended since the last pass
     groups=np.int64,  # of nodes
+    overdue_after=np.int64,  # a job that has waited longer goes first
+    overdue_due=np.int64,  # when that is next computed
 )
 """The time, and how much of each array is in use."""
+
+RATIO: Mapping[str, type] = {
+    "offset": np.int64,  # of the order response-ratio; 0: there is another order
+    "shortest_length": np.int64,
+    "longest_length": np.int64,
+    "overdue_permille": np.int64,  # of the longest wait of the last quarter; 0: no job goes first
+    "longest_wait": np.int64,  # of the quarter before the first submission; 0: unknown
+}
+"""The rules of the order response-ratio, under all policies."""
 
 RULES = _record(
     policy=np.int64,
@@ -120,6 +133,7 @@ RULES = _record(
     order=np.int64,
     sequential=np.int64,
     correction=np.int64,
+    **RATIO,
     estimated_order=np.int64,
     estimated_backfilling=np.int64,
     estimated_running=np.int64,
@@ -184,6 +198,7 @@ def new_state(
     clock["steps"] = 1
     clock["next_planned"] = NEVER
     clock["rearmost"] = UNKNOWN
+    clock["overdue_after"] = NEVER
     state = State(
         jobs=jobs,
         queue=records_of(size, WAITING),

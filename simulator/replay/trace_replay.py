@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from predictors.base import Predictor, UncertainPredictor
+from predictors.base import USUAL, Predictor, UncertainPredictor
 from predictors.jobs import Completion, Prediction, Submission
 from predictors.measures import Seconds
 from simulator.replay.method_spec import MethodSpec
@@ -55,6 +55,13 @@ class InProcess:
         """Ask the predictor labelled ``method``."""
         predict = self.predictors[method].predict
         return [predict(submission) for submission in submissions]
+
+    def ask(self, method: str, submissions: Sequence[Submission]) -> Sequence[Prediction]:
+        """Ask the predictor labelled ``method`` for its mean, too, if it has a distribution."""
+        predictor = self.predictors[method]
+        if not isinstance(predictor, UncertainPredictor):
+            return self.predict(method, submissions)
+        return [predictor.ask(submission, USUAL) for submission in submissions]
 
     def quantiles(
         self, method: str, submission: Submission, shares: Sequence[float], elapsed: float | None

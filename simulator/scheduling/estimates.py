@@ -51,6 +51,7 @@ class Estimates:
         predictions: seconds by the log's number of the job, known in advance; the estimate of a
             job without a prediction is its request.
         known: computes the estimates of a workload's jobs, where they are known in advance.
+        lengths: likewise the lengths of an order by length; None: they are the estimates.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Estimates:
     cluster: str = DEFAULT_CLUSTER
     predictions: Mapping[int, float] | None = None
     known: Callable[[Workload], Integers] | None = None
+    lengths: Callable[[Workload], Integers] | None = None
 
     @classmethod
     def named(cls, text: str) -> Self:
@@ -129,6 +131,7 @@ class EstimateFeed:
         self.accuracies = Accuracies() if semantics.needs_priorities else None
         if beside is not None:
             self.accuracies = beside.accuracies
+        self._asks_for_mean = semantics.asks_for_mean
         self._clock, self._runtime = state.clock["now"], workload.runtime
         self._begin = workload.trace.unix_start + workload.origin
         self._upcoming: Iterator[Completion] = completions(
@@ -139,6 +142,7 @@ class EstimateFeed:
         self._observed = 0
         # Looking a column up once, and not for each job, saves half of the time.
         self._start, self._estimate = state.jobs["start"], state.jobs["estimate"]
+        self._length = state.jobs["length"]
         self._priority = state.jobs["priority"]
         self._finished = state.clock["finished"]
         self._now = state.clock["now"]
@@ -207,9 +211,15 @@ class EstimateFeed:
         return [completion.submission for completion in self._logged[first:behind]]
 
     def _ask(self, player: Player, first: int, submissions: Sequence[Submission]) -> None:
-        """Store the estimates of the jobs from ``first`` on."""
-        for job, prediction in enumerate(player.predict(self._method, submissions), first):
+        """Store the estimates of the jobs from ``first`` on, and means if the order wants them."""
+        if self._asks_for_mean and isinstance(player, InProcess):
+            answers = player.ask(self._method, submissions)
+        else:
+            answers = player.predict(self._method, submissions)
+        for job, prediction in enumerate(answers, first):
             self._estimate[job] = whole_seconds(prediction.predicted_walltime)
+            if self._asks_for_mean and prediction.mean is not None:
+                self._length[job] = whole_seconds(prediction.mean)
 
     def _priority_of(self, submission: Submission) -> float:
         assert self.accuracies is not None  # noqa: S101 - called only where there are priorities

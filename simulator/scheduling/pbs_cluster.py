@@ -9,6 +9,7 @@ from simulator.engine.pbs.formula import BY_ESTIMATE, BY_WALLTIME, COLUMN, WAIT
 from simulator.engine.pbs.pbs_state import UNLIMITED, Counters, PbsState, Program, new_pbs_state
 from simulator.scheduling.pbs_formula import compiled_formula
 from simulator.scheduling.pbs_rules import PbsLimit, PbsRules
+from simulator.scheduling.ratio_rules import RESPONSE_RATIO
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.slurm_cluster import (
     empty_nodes,
@@ -44,6 +45,7 @@ def empty_server(workload: Workload, semantics: Semantics) -> PbsState:
             "exit_time": rules.exit_time,
             "soft": 1,
             "time_min": int(semantics.estimated_backfilling or semantics.estimated_running),
+            **semantics.ratio.numbers(semantics.order),
         },
         whole_nodes=rules.cluster is None,
     )
@@ -60,7 +62,7 @@ def empty_server(workload: Workload, semantics: Semantics) -> PbsState:
         rules={
             **rules.numbers(),
             "origin": (workload.trace.unix_start + workload.origin) % fuzzy,
-            "waits": int(WAIT in program.operations),
+            "waits": int(WAIT in program.operations or semantics.order == RESPONSE_RATIO),
             "shortest_first": shortest if by_length else 0,
             **semantics.aging,
         },

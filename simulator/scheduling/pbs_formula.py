@@ -7,6 +7,7 @@ from typing import NamedTuple
 from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE
 from simulator.engine.pbs import formula
 from simulator.engine.pbs.pbs_state import DEEPEST
+from simulator.scheduling.ratio_rules import RatioRules
 
 LONGEST_FORMULA = 4096
 """Characters."""
@@ -19,6 +20,20 @@ AGED_FORMULA = (
     f"eligible_time - min({LENGTH_FACTOR} * (walltimed_length or walltime), {MOST_PRECEDENCE})"
 )
 """The order ``sjf-aging`` as a site sets it, with ``eligible_time_enable``."""
+
+
+def ratio_formula(rules: RatioRules, overdue_after: int | None = None) -> str:
+    """Return the order ``response-ratio`` as a site sets it, with ``eligible_time_enable``.
+
+    Args:
+        rules: the numbers of the order.
+        overdue_after: seconds of waiting after which a job goes first; None: none does.
+    """
+    length = f"max({rules.shortest}, min({rules.longest}, {LENGTH} or walltime))"
+    ratio = f"(eligible_time + {rules.offset}) / {length}"
+    if overdue_after is None:
+        return ratio
+    return f"{ratio} + 1000000 * max(0, eligible_time - {overdue_after})"
 
 
 class FormulaError(ValueError):

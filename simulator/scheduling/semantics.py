@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE, largest_site_factor
+from predictors.response_ratio import MOST_STEPS
 from simulator.engine.machine import CORRECTION_NUMBERS
 from simulator.engine.policies import NUMBERS, POLICIES, backfilling, conservative
 from simulator.engine.policies.conservative import COMPRESSIONS
@@ -13,12 +14,18 @@ from simulator.engine.policies.pinning import MEANINGS as PINNED_MEANINGS
 from simulator.engine.policies.pinning import PINNED
 from simulator.engine.queue_orders import MEANINGS as ORDER_MEANINGS
 from simulator.engine.queue_orders import NEEDS_PRIORITY, ORDERS
-from simulator.scheduling.pbs_formula import AGED_FORMULA
+from simulator.scheduling.pbs_formula import AGED_FORMULA, ratio_formula
 from simulator.scheduling.pbs_rules import PBS_MEANING, PbsRules
+from simulator.scheduling.ratio_rules import RESPONSE_RATIO, USUAL_RATIO, RatioRules
 from simulator.scheduling.slurm_rules import MEANING as SLURM_MEANING
 from simulator.scheduling.slurm_rules import SlurmRules
 from simulator.traces.trace import Trace
 from terminal.exit_codes import ExitCode
+
+SJF_AGING = "sjf-aging"
+
+BY_LENGTH = frozenset({SJF_AGING, RESPONSE_RATIO})
+"""Orders by the mean runtime, where the method gives one."""
 
 EVENT_ORDERS: Mapping[str, str] = {
     "batch": "of one second all ends, then estimates outlived, then submissions, then one pass",
@@ -32,7 +39,10 @@ SLURM, PBS = "slurm", "pbs"
 TWINS = (SLURM, PBS)
 """The twins of real schedulers, each of which has rules, a state and a loop of its own."""
 
-TWIN_ORDERS = ("fcfs", "sjf", "sjf-aging")
+TWIN_ORDERS = ("fcfs", "sjf", SJF_AGING, RESPONSE_RATIO)
+
+USUAL_SITE_FACTOR = 10_000
+"""The largest site factor where there are no other weights; so a step is 50."""
 
 WHOLE_QUEUE = 2**31
 """A reservation depth that no queue exceeds."""
@@ -48,13 +58,19 @@ Tang et al., section 5.2.
 """
 
 HAND_OVERS: Mapping[str, Mapping[str, Any]] = {
-    "order": {"order": "sjf-aging", "estimated_backfilling": False, "estimated_running": False},
-    "order-and-time-min": {"order": "sjf-aging"},
+    "order": {"order": RESPONSE_RATIO, "estimated_backfilling": False, "estimated_running": False},
+    "order-and-time-min": {"order": RESPONSE_RATIO},
+    "aged-order": {"order": SJF_AGING, "estimated_backfilling": False, "estimated_running": False},
 }
-"""Profiles in which estimates order the queue; with TimeMin they also act as in "regular"."""
+"""Profiles in which estimates order the queue; with TimeMin they also act as in "regular".
+
+"aged-order" is the order of a filter without the updater; it goes after one release.
+"""
+
+AGED_ORDER = "aged-order"
 
 HANDED_OVER = "order"
-"""Profile of ``job_submit.lua`` and the PBS hook in mode order, and of a backtest by a twin."""
+"""Profile of the updater under Slurm, the PBS hook in mode order, and a backtest by a twin."""
 
 
 class SemanticsError(ValueError):
@@ -79,8 +95,9 @@ class Semantics:
         estimated_order: the order of the queue goes by estimates, else by requests.
         estimated_backfilling: plans and backfilling of waiting jobs go by estimates.
         estimated_running: the expected ends of running jobs go by estimates.
-        site_factor: largest site factor of the order ``sjf-aging`` beside Slurm's other factors;
-            None: what the age factor adds in ``MOST_PRECEDENCE`` seconds.
+        site_factor: largest site factor of an order by length beside Slurm's other factors; None:
+            under ``sjf-aging`` what the age factor adds in ``MOST_PRECEDENCE`` seconds.
+        ratio: the rules of the order ``response-ratio``.
         slurm: the rules of the policy ``SLURM``; None where there is another policy.
         pbs: the rules of the policy ``PBS``; None where there is another policy.
     """
@@ -97,6 +114,7 @@ class Semantics:
     estimated_backfilling: bool = True
     estimated_running: bool = True
     site_factor: int | None = None
+    ratio: RatioRules = USUAL_RATIO
     slurm: SlurmRules | None = None
     pbs: PbsRules | None = None
 
@@ -163,7 +181,7 @@ class Semantics:
     @property
     def aging(self) -> Mapping[str, int]:
         """The bound on precedence, as rules of the twins."""
-        is_aging = self.order == "sjf-aging"
+        is_aging = self.order == SJF_AGING
         return {
             "length_factor": LENGTH_FACTOR if is_aging else 0,
             "most_precedence": MOST_PRECEDENCE,
@@ -171,14 +189,27 @@ class Semantics:
 
     @property
     def largest_site_factor(self) -> int:
-        """The site factor of the shortest job under Slurm's multifactor priorities."""
-        if self.slurm is None or not self.slurm.is_multifactor:
+        """The site factor of the job that is first under Slurm's multifactor priorities."""
+        rules = self.slurm
+        if rules is None or not (rules.is_multifactor or self.needs_multifactor):
             return 0
         if self.site_factor is not None:
             return self.site_factor
-        rules = self.slurm
+        if self.order == RESPONSE_RATIO and not rules.weights_beside_age:
+            return max(USUAL_SITE_FACTOR, MOST_STEPS * rules.priority_weight_age)
         weight = rules.priority_weight_age or rules.priority_weight_age_ignored
         return largest_site_factor(weight, rules.priority_max_age)
+
+    @property
+    def needs_multifactor(self) -> bool:
+        """Whether the order makes a site of Slurm turn priority/multifactor on."""
+        rules = self.slurm
+        return rules is not None and self.order == RESPONSE_RATIO and not rules.is_multifactor
+
+    @property
+    def asks_for_mean(self) -> bool:
+        """Whether the queue is in the order of mean runtimes."""
+        return self.order in BY_LENGTH and self.estimated_order
 
     @property
     def names_nodes(self) -> bool:
@@ -205,6 +236,7 @@ class Semantics:
             "pinned": PINNED[self.pinned],
             "compression": COMPRESSIONS[self.compression],
             "order": ORDERS[self.order],
+            **self.ratio.numbers(self.order),
             "sequential": self.events == "sequential",
             "correction": CORRECTION_NUMBERS[self.correction],
             "estimated_order": self.estimated_order,
@@ -272,13 +304,15 @@ class Semantics:
 
     def _beside(self) -> str:
         """Return how an order by length counts beside other factors of Slurm's priority."""
-        is_factor = self.order == "sjf-aging" and self.slurm and self.slurm.is_multifactor
+        is_factor = self.order in BY_LENGTH and self.largest_site_factor
         return f"; as a SiteFactor of up to {self.largest_site_factor:,}" if is_factor else ""
 
     def _as_formula(self) -> str:
         """Return the formula that a site sets for the order of a twin of PBS, if there is one."""
-        is_formula = self.order == "sjf-aging" and self.estimated_order
-        return f"; job_sort_formula = {AGED_FORMULA}" if is_formula else ""
+        if not self.asks_for_mean:
+            return ""
+        formula = AGED_FORMULA if self.order == SJF_AGING else ratio_formula(self.ratio)
+        return f"; job_sort_formula = {formula}"
 
     @property
     def _acts(self) -> bool:
@@ -287,11 +321,11 @@ class Semantics:
 
     def _order(self, of_site: str, length: str) -> str:
         """Return the order of the queue of a twin in words."""
+        by_length = f"{self.order}: {ORDER_MEANINGS[self.order]}; the estimate is the {length}"
         return {
             "fcfs": f"fcfs: {of_site}; ties by submission, then job number",
             "sjf": f"sjf: the shortest {length}; ties by submission, job number",
-            "sjf-aging": f"sjf-aging: {ORDER_MEANINGS['sjf-aging']}; the estimate is the {length}",
-        }[self.order]
+        }.get(self.order, by_length)
 
     def _sources(self) -> Mapping[str, str]:
         """Return the source of runtimes for each decision."""

@@ -39,6 +39,7 @@ class Schedule:
 
     Attributes:
         estimate: the first estimate of each job, in seconds.
+        length: by which an order by length went where it was not the estimate; else 0.
         corrections: number of estimates that each job outlived.
         backfilled: whether a job was started while a job ahead of it in the queue waited on.
         promise: the start that was first planned, or -1 under policies that do not plan.
@@ -53,6 +54,7 @@ class Schedule:
     estimates: str
     start: Integers
     estimate: Integers
+    length: Integers
     corrections: Integers
     backfilled: NDArray[np.bool_]
     promise: Integers
@@ -109,6 +111,8 @@ def simulate(
         feed = EstimateFeed(state, workload, estimates, semantics)
     else:
         state.jobs["estimate"] = known
+        if estimates.lengths is not None:
+            state.jobs["length"] = np.minimum(estimates.lengths(workload), workload.request)
     for stopped in _stops(state, progress):
         if stopped == ESTIMATES_WANTED and feed:
             feed.give()
@@ -247,6 +251,7 @@ def _schedule(
         estimates=estimates,
         start=jobs["start"].copy(),
         estimate=jobs["estimate"].copy(),
+        length=jobs["length"].copy(),
         corrections=jobs["corrections"].copy(),
         backfilled=jobs["backfilled"] == 1,
         promise=jobs["promise"].copy(),

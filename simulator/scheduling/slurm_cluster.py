@@ -269,6 +269,10 @@ def with_logged_times(state: SlurmState, logged: LoggedTimes) -> SlurmState:
     return state._replace(logged_cycles=np.array(logged.cycles, np.int64))
 
 
+ONLY_SITE_FACTORS = {"multifactor": 1, "weight_age": 0, "weight_fair_share": 0}
+"""Rules of a site that turns priority/multifactor on for the order response-ratio."""
+
+
 def _effects(semantics: Semantics) -> dict[str, int]:
     """Return what estimates do: they are TimeMin, or they order the queue."""
     shortest = BY_ESTIMATE if semantics.estimated_order else BY_LIMIT
@@ -276,7 +280,9 @@ def _effects(semantics: Semantics) -> dict[str, int]:
         "time_min": int(semantics.estimated_backfilling or semantics.estimated_running),
         "shortest_first": shortest if semantics.order != "fcfs" else 0,
         **semantics.aging,
+        **semantics.ratio.numbers(semantics.order),
         "largest_site_factor": semantics.largest_site_factor,
         # Without aging an order by length takes the place of the priority.
         **({"multifactor": 0} if semantics.order == "sjf" else {}),
+        **(ONLY_SITE_FACTORS if semantics.needs_multifactor else {}),
     }

@@ -180,6 +180,7 @@ class Reference:
             "sjf": estimate,
             "wfp": -((wait / estimate) ** 3) * job.processors,
             "sjf-aging": job.submit + min(4 * estimate, 86400),
+            "response-ratio": -(wait + 14400) / min(43200, max(600, estimate)),
             "psp": -job.priority,
             "psp-aging": 0,
         }

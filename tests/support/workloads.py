@@ -58,6 +58,7 @@ class Given:
         self.name = "given"
         self.player = None
         self.cluster = "default"
+        self.lengths = None
         self._estimates = estimates
 
     def beforehand(self, workload):

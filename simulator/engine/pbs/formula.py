@@ -4,7 +4,7 @@ import math
 
 from simulator.engine.compiled import inlined, kernel
 from simulator.engine.pbs.pbs_state import PbsState
-from simulator.engine.queue_orders import aged_length
+from simulator.engine.queue_orders import aged_length, length_of, ratio_key, renew_overdue
 
 BY_ESTIMATE, BY_WALLTIME = 1, 2
 """The lengths by which the queue is ordered; 0: by submission or formula."""
@@ -30,6 +30,7 @@ def join(state: PbsState, number: int) -> None:
 def arrange(state: PbsState) -> None:
     """Sort the queue anew, as a formula has it now; by insertion, as little has changed."""
     cluster = state.cluster
+    renew_overdue(cluster)
     for place in range(cluster.clock[0].waiting):
         number = cluster.queue[place]
         state.keys[number] = _key(state, number)
@@ -69,6 +70,8 @@ def _key(state: PbsState, number: int) -> float:
         length = job.request
         if rules.shortest_first == BY_ESTIMATE:
             length = _predicted_length(state, number)
+        if state.cluster.rules[0].offset:
+            return float(ratio_key(state.cluster, job, length))
         if not rules.length_factor:
             return float(-length)
         return float(-aged_length(job.submit, length, rules.length_factor, rules.most_precedence))
@@ -79,7 +82,7 @@ def _key(state: PbsState, number: int) -> float:
 def _predicted_length(state: PbsState, number: int) -> int:
     """Return the ``walltimed_length`` that the hook gives a job."""
     job = state.cluster.jobs[number]
-    length: int = min(job.request, max(job.estimate, state.rules[0].soft_floor))
+    length: int = min(job.request, max(length_of(job), state.rules[0].soft_floor))
     return length
 
 

@@ -11,8 +11,14 @@ ranks.
 
 from typing import Any
 
+from predictors import response_ratio
+from simulator.engine import queue_orders
 from simulator.engine.compiled import inlined, kernel
 from simulator.engine.slurm.slurm_state import SlurmState
+
+_steps_of_ratio = inlined(response_ratio.steps_of_ratio)
+_steps_of_overdue = inlined(response_ratio.steps_of_overdue)
+_factor_of_steps = inlined(response_ratio.factor_of_steps)
 
 LN_2 = 0.693
 """Slurm's approximation."""
@@ -28,6 +34,7 @@ def compute(state: SlurmState) -> None:
     if rules.weight_fair_share:
         decay(state)
         _rank(state)
+    queue_orders.renew_overdue(state)
     for place in range(clock.waiting):
         set_score(state, state.queue[place])
     _order(state)
@@ -46,7 +53,23 @@ def set_score(state: SlurmState, number: int) -> None:
     if rules.weight_fair_share:
         rank = state.ranking[job.user] / len(state.users)
         score += rules.weight_fair_share * rank
+    if rules.offset:
+        score += _site_factor(state, number)
     job.score = int(max(1.0, score))
+
+
+@inlined
+def _site_factor(state: SlurmState, number: int) -> int:
+    """Return the SiteFactor that the updater gives a job now under the order response-ratio."""
+    rules, job, clock = state.rules[0], state.jobs[number], state.clock[0]
+    wait = clock.now - job.submit
+    if wait > clock.overdue_after:
+        steps = _steps_of_overdue(wait)
+    else:
+        ratio = queue_orders.ratio_key(state, job, job.order_length)
+        steps = _steps_of_ratio(ratio, rules.offset / rules.longest_length)
+    factor: int = _factor_of_steps(steps, rules.largest_site_factor)
+    return factor
 
 
 @kernel

@@ -15,7 +15,7 @@ from simulator.engine.loop import (
     next_submission,
 )
 from simulator.engine.machine import ImpossibleError
-from simulator.engine.queue_orders import aged_length, site_factor
+from simulator.engine.queue_orders import aged_length, length_of, site_factor
 from simulator.engine.slurm import allocation, backfill, main_scheduler, priorities, reservations
 from simulator.engine.slurm.slurm_state import SlurmState
 from simulator.engine.state import NEVER
@@ -177,10 +177,13 @@ def _use_estimate(state: SlurmState, number: int) -> None:
     minutes = -(-job.estimate // 60)
     if rules.time_min and 60 * minutes < job.limit:
         job.time_min = 60 * minutes
-    length = 60 * minutes if rules.shortest_first == BY_ESTIMATE else job.limit
+    length = job.limit
+    if rules.shortest_first == BY_ESTIMATE:
+        length = 60 * -(-length_of(job) // 60)
+    job.order_length = length
     factor, most = rules.length_factor, rules.most_precedence
     if rules.multifactor:
-        if rules.shortest_first:
+        if rules.shortest_first and not rules.offset:
             job.fixed_score += site_factor(length, rules.largest_site_factor, factor, most)
         priorities.set_score(state, number)
     elif rules.shortest_first:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulator.engine.slurm.node_sets import BITS, set_of
-from simulator.engine.state import EVENT, NEVER, UNKNOWN, records_of
+from simulator.engine.state import EVENT, NEVER, RATIO, UNKNOWN, records_of
 
 BOUNDED_PLANS, RELEVANT_ENDS = 2411, 2505
 """Releases since which a plan knows which jobs end before its start, and ends of jobs that give it
@@ -35,6 +35,7 @@ JOB = _record(
     runtime=np.int64,  # what it will run: the scheduler never looks at it
     request=np.int64,
     estimate=np.int64,  # what was predicted of it when it was submitted
+    length=np.int64,  # by which an order by length goes, given with the estimate; 0: the estimate
     predicted=np.float64,  # given in place of the estimate, which it is cut to; 0: none
     priority=np.float64,  # its accuracy group's
     start=np.int64,
@@ -52,6 +53,7 @@ JOB = _record(
     account=np.int64,
     fixed_score=np.float64,  # the part of its priority that does not change
     score=np.int64,  # its priority
+    order_length=np.int64,  # in whole minutes, by which its site factor grows
     place=np.int64,  # its place among the running jobs' sets of nodes
     epilog=np.int64,  # seconds from its end until its nodes may be used, but for the first one
     first_epilog=np.int64,  # likewise of its first node, which runs its script; not shorter
@@ -151,6 +153,8 @@ CLOCK = _record(
     logged_cycle=np.int64,  # the first entry of ``logged_cycles`` that has not begun
     reservation_due=np.int64,  # when the next reservation ends; NEVER: there is none
     idle_since=np.int64,  # since then nothing runs, and only reservations that come again are left
+    overdue_after=np.int64,  # a job that has waited longer goes first
+    overdue_due=np.int64,  # when that is next computed
 )
 """The time, and how much of each array is in use."""
 
@@ -181,6 +185,7 @@ RULES = _record(
     shortest_first=np.int64,  # by estimates or by limits
     length_factor=np.int64,  # shortest first, with a bound on precedence; 0: without
     most_precedence=np.int64,  # that bound in seconds
+    **RATIO,
     largest_site_factor=np.int64,  # of the shortest job, where several factors make the priority
     skips=np.int64,  # cycles that would change nothing are skipped
     nodes=np.int64,
@@ -354,6 +359,7 @@ def new_slurm_state(
     state.sets[NOW] = set_of(range(nodes), nodes)
     state.clock["pause_at"] = size
     state.clock["main_due"] = NEVER
+    state.clock["overdue_after"] = NEVER
     state.clock["reservation_due"] = min((each.end for each in reservations), default=NEVER)
     state.clock["main_last"] = -rules["batch_sched_delay"]
     state.clock["cycle_due"] = 1000 * rules["bf_interval"]

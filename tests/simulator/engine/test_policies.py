@@ -6,6 +6,7 @@ from workloads import schedule_of, starts_of, workload_of
 
 from simulator.engine.loop import DONE
 from simulator.engine.policies import POLICIES, run
+from simulator.scheduling.ratio_rules import RatioRules
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import empty_machine
 
@@ -157,6 +158,49 @@ def test_shortest_first_goes_by_estimates_or_by_requests():
     assert starts_of(jobs, 1, estimates=[10, 5, 7], order="sjf") == [0, 10, 15]
     requests = starts_of(jobs, 1, estimates=[10, 5, 7], order="sjf", estimated_order=False)
     assert requests == [0, 15, 10]
+
+
+H = 3600
+TWO_LENGTHS = [
+    (0, 1, 5 * H, 5 * H),
+    (1, 1, 2 * H, 2 * H),  # at 5 h: (5 + 4) / 2 = 4.5
+    (4 * H, 1, H, H),  # at 5 h: (1 + 4) / 1 = 5
+    (4 * H, 1, 60, 60),  # counts as 10 minutes: 30
+]
+
+
+@pytest.mark.parametrize("policy", ["easy", "pbs", "slurm"])
+def test_the_ratio_of_wait_and_length_decides(policy):
+    found = starts_of(TWO_LENGTHS, 1, policy=policy, order="response-ratio")
+    first = found[3]
+    assert 5 * H <= first <= 5 * H + 60
+    assert found[2] - first == pytest.approx(60, abs=60)
+    assert found[1] - found[2] == pytest.approx(H, abs=60)
+
+
+@pytest.mark.parametrize("policy", ["easy", "pbs", "slurm"])
+@pytest.mark.parametrize(("longest", "is_first"), [(6 * H, True), (7 * H, False), (0, False)])
+def test_a_job_that_has_waited_for_three_quarters_of_the_longest_wait_goes_first(
+    policy, longest, is_first
+):
+    ratio = RatioRules(longest_wait=longest)
+    found = starts_of(TWO_LENGTHS, 1, policy=policy, order="response-ratio", ratio=ratio)
+    assert (found[1] < found[3] < found[2]) is is_first
+
+
+def test_waits_of_the_last_quarter_count_and_older_ones_do_not():
+    def jobs_of(day):
+        begin = 86400 * day
+        return [
+            (begin, 1, 5 * H, 5 * H),
+            (begin + 1, 1, 12 * H, 12 * H),
+            (begin + 4 * H, 1, 60, 60),
+        ]
+
+    first = [(0, 1, 4 * H, 4 * H), (1, 1, H, H)]  # the second one waits for 4 h
+    found = starts_of([*first, *jobs_of(20), *jobs_of(120)], 1, order="response-ratio")
+    assert found[3] < found[4], "it has waited for 5 h, more than three quarters of 4 h"
+    assert found[7] < found[6]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def semantics(draw):
 
 
 def reference_of(jobs, rules, predict=None):
-    of_others = {"pinning", "pinned", "slurm", "pbs", "site_factor"}
+    of_others = {"pinning", "pinned", "slurm", "pbs", "site_factor", "ratio"}
     known = {name: rule for name, rule in asdict(rules).items() if name not in of_others}
     return Reference(jobs, MACHINE, predict=predict, **known)
 
@@ -141,7 +141,7 @@ def test_nodes_and_starts_of_pinned_jobs_are_those_of_a_scheduler_that_knows_onl
     estimates = [data.draw(st.integers(1, int(request))) for request in workload.request]
     schedule = simulate(workload, rules, Given(np.array(estimates, dtype=np.int64)))
     jobs = jobs_of(workload, estimates, schedule.priority.tolist())
-    unused = {"depth", "compression", "slurm", "pbs", "site_factor"}
+    unused = {"depth", "compression", "slurm", "pbs", "site_factor", "ratio"}
     known = {name: rule for name, rule in asdict(rules).items() if name not in unused}
     reference = PinnedReference(jobs, MACHINE, **known)
     assert schedule.start.tolist() == reference.run()

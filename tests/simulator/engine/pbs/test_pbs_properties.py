@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from slurm_workloads import JOBS, NODES
 from workloads import schedule_of
 
-from simulator.scheduling.pbs_formula import AGED_FORMULA
+from simulator.scheduling.pbs_formula import AGED_FORMULA, ratio_formula
 from simulator.scheduling.pbs_rules import PbsLimit, PbsQueue, PbsRules
+from simulator.scheduling.ratio_rules import RatioRules
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition
 
@@ -84,25 +85,32 @@ def test_the_head_of_the_queue_is_not_delayed_where_walltimes_are_exact(jobs, de
         assert schedule.start[first[0]] <= strict.start[first[0]]
 
 
+FORMULAS = {"sjf-aging": AGED_FORMULA, "response-ratio": ratio_formula(RatioRules())}
+
+
+@pytest.mark.parametrize("order", FORMULAS)
 @examples(100)
 @given(jobs=JOBS, data=st.data())
-def test_the_formula_that_a_site_sets_is_the_order_that_a_backtest_plays(jobs, data):
+def test_the_formula_that_a_site_sets_is_the_order_that_a_backtest_plays(order, jobs, data):
     parts = data.draw(st.lists(st.floats(0.05, 1.0), min_size=len(jobs), max_size=len(jobs)))
     estimates = [max(60, int(part * job[3])) for part, job in zip(parts, jobs, strict=True)]
-    by_site = PbsRules(job_sort_formula=AGED_FORMULA)
-    played = schedule_of(jobs, NODES, policy="pbs", order="sjf-aging", estimates=estimates)
+    by_site = PbsRules(job_sort_formula=FORMULAS[order])
+    played = schedule_of(jobs, NODES, policy="pbs", order=order, estimates=estimates)
     set_by_site = schedule_of(jobs, NODES, policy="pbs", pbs=by_site, estimates=estimates)
     assert played.start.tolist() == set_by_site.start.tolist()
 
 
 def test_the_documentation_shows_this_formula():
     page = Path(__file__).parents[4] / "docs" / "pbs.md"
-    assert f'job_sort_formula = "{AGED_FORMULA}"' in page.read_text("utf-8")
+    formula = ratio_formula(RatioRules())
+    assert f'job_sort_formula = "{formula}"' in page.read_text("utf-8")
     card = Semantics.adjusted("order", policy="pbs").card()
-    assert card["Order"].endswith(f"job_sort_formula = {AGED_FORMULA}")
+    assert card["Order"].endswith(f"job_sort_formula = {formula}")
+    aged = Semantics.adjusted("aged-order", policy="pbs").card()
+    assert aged["Order"].endswith(f"job_sort_formula = {AGED_FORMULA}")
 
 
-@pytest.mark.parametrize("order", ["sjf", "sjf-aging"])
+@pytest.mark.parametrize("order", ["sjf", "sjf-aging", "response-ratio"])
 def test_an_order_by_length_takes_the_place_of_the_formula(order):
     jobs = [(0, 2, 100, 100), (1, 2, 60, 900), (2, 2, 60, 300)]
     rules = PbsRules(job_sort_formula="walltime")

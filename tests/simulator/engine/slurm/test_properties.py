@@ -54,7 +54,7 @@ def test_every_job_starts_once_after_its_submission_on_free_nodes(jobs, rules, d
 @given(jobs=JOBS, rules=RULES, data=st.data())
 def test_a_cycle_that_is_skipped_would_have_changed_nothing(jobs, rules, data):
     estimates = data.draw(st.none() | shares(jobs))
-    order = data.draw(st.sampled_from(["fcfs", "sjf"]))
+    order = data.draw(st.sampled_from(["fcfs", "sjf", "response-ratio"]))
     given = {"policy": "slurm", "estimates": estimates, "order": order}
     skipping = schedule_of(jobs, NODES, slurm=rules, **given)
     playing = schedule_of(jobs, NODES, slurm=replace(rules, skips_cycles=False), **given)

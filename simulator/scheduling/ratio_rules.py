@@ -1,0 +1,65 @@
+"""The rules of the order ``response-ratio``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from predictors.response_ratio import LONGEST, OFFSET, OVERDUE_SHARE, SHORTEST
+from terminal.exit_codes import ExitCode
+
+RESPONSE_RATIO = "response-ratio"
+
+
+class RatioError(ValueError):
+    """A number of the order is impossible."""
+
+    exit_code = ExitCode.USAGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatioRules:
+    """The order ``response-ratio``: (wait + offset) / length, the length between two bounds.
+
+    Attributes:
+        offset: seconds.
+        shortest: seconds that shorter jobs count as.
+        longest: seconds that longer jobs count as.
+        overdue_share: a job that has waited for this share of the longest wait of the last quarter
+            goes first; 0: none does.
+        longest_wait: seconds, of the quarter before the first submission; 0: it is not known, and
+            no job goes first until two weeks are over.
+    """
+
+    offset: int = OFFSET
+    shortest: int = SHORTEST
+    longest: int = LONGEST
+    overdue_share: float = OVERDUE_SHARE
+    longest_wait: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse impossible numbers.
+
+        Raises:
+            RatioError: the message names the number.
+        """
+        if self.offset < 1:
+            raise RatioError(f"The offset of waits must be at least 1 s, not {self.offset}.")
+        if not 1 <= self.shortest <= self.longest:
+            raise RatioError(
+                f"Lengths cannot be held between {self.shortest} s and {self.longest} s."
+            )
+        if not 0 <= self.overdue_share <= 1:
+            raise RatioError(f"overdue_share must be between 0 and 1, not {self.overdue_share:g}.")
+
+    def numbers(self, order: str) -> Mapping[str, int]:
+        """Return the rules as numbers, by the names of ``simulator.engine.state.RATIO``."""
+        acts = order == RESPONSE_RATIO
+        return {
+            "offset": self.offset if acts else 0,
+            "shortest_length": self.shortest,
+            "longest_length": self.longest,
+            "overdue_permille": round(1000 * self.overdue_share) if acts else 0,
+            "longest_wait": self.longest_wait,
+        }
+
+
+USUAL_RATIO = RatioRules()
