@@ -298,9 +298,22 @@ def apply(job, answer, submission, config):
         job.Resource_List["walltime"] = pbs.duration(limit)
     soft = math.ceil(max(predicted, config["soft_floor_seconds"]))
     if config["mode"] in {"order", "soft", "default-limit"}:
-        set_length(job, min(soft, int(limit or walltime)))
+        length = math.ceil(
+            max(mean_of(answer, walltime) or predicted, config["soft_floor_seconds"])
+        )
+        set_length(job, min(length, int(limit or walltime)))
     if config["mode"] in {"soft", "default-limit"} and soft < (limit or walltime):
         job.Resource_List["soft_walltime"] = pbs.duration(soft)
+
+
+def mean_of(answer, walltime):
+    """Return the mean runtime; None if the answer has none."""
+    if answer.get("mean_walltime") is None:
+        return None
+    mean = positive(answer["mean_walltime"])
+    if mean > walltime:
+        raise ValueError("the mean is above the request")
+    return mean
 
 
 def default_limit(answer, walltime, config):

@@ -19,13 +19,17 @@ local DEFAULTS = {
   limit_margin = 1.5,      -- default-limit kills: times the upper end of the interval,
   limit_coverage = 0.9,    -- which must hold at least this share of runtimes
   soft_floor_seconds = 60, -- a shorter prediction counts as this: the scheduler plans in minutes
-  largest_site_factor = nil, -- of mode order; nil: what a day of age adds, by slurm.conf; 0: none
+  order = "sjf-aging",     -- of mode order; response-ratio: with `slurm-updater --order response-ratio`
+  largest_site_factor = nil, -- of mode order; nil: by slurm.conf (docs/slurm.md); 0: none
   opt_out = "walltimed=off", -- jobs with this in their comment are left alone
   slurm_version = nil,     -- as `sinfo --version` says; mode soft needs it, at least 25.05.4
 }
 local SHORTEST_LIMIT = 60  -- seconds
 local LADDER = { off = 0, observe = 1, advise = 2, order = 3, soft = 4, ["default-limit"] = 5 }
 local LENGTH_FACTOR, MOST_PRECEDENCE = 4, 86400 -- the order sjf-aging, as a backtest plays it
+local SHORTEST, LONGEST = 600, 43200 -- lengths of the order response-ratio, whose factors grow
+local GROWTH, MOST_STEPS = 1.05, 200 -- in such steps
+local USUAL_FACTOR = 10000
 local LONGEST_AGE = 7 * 86400 -- Slurm's default of PriorityMaxAge, in seconds
 local NO_VAL, INFINITE, NO_VAL16 = 4294967294, 4294967295, 65534
 local LONGEST_NAME, LONGEST_ID = 255, 64
@@ -81,6 +85,7 @@ local function decode(body, request)
     upper = interval and positive("upper", LONGEST_WALLTIME, interval),
     coverage = interval and positive("coverage", 1, interval),
     likely = positive("likely", request),
+    mean = positive("mean_walltime", request),
     id = id and #id <= LONGEST_ID and id or nil,
     jobs = positive("jobs", NO_VAL),
     has_history = body:match('"reason"%s*:%s*"history"') ~= nil,
@@ -307,8 +312,12 @@ local function whole_minutes(seconds)
   return math.max(1, math.ceil(seconds / 60))
 end
 
--- The SiteFactor of a job of so many minutes, which is added to Slurm's other priority factors.
-local function site_factor(minutes, largest)
+-- The SiteFactor of a new job of so many minutes, which is added to Slurm's other priority factors.
+local function site_factor(minutes, order, largest)
+  if order == "response-ratio" then
+    local length = math.min(LONGEST, math.max(SHORTEST, 60 * minutes))
+    return math.floor(largest * math.floor(math.log(LONGEST / length) / math.log(GROWTH) + 1e-9) / MOST_STEPS)
+  end
   local precedence = math.min(LENGTH_FACTOR * 60 * minutes, MOST_PRECEDENCE)
   return math.floor(largest * (MOST_PRECEDENCE - precedence) / MOST_PRECEDENCE)
 end
@@ -336,7 +345,8 @@ local function apply(job, found, minutes, is_given, config)
   local soft = whole_minutes(math.max(found.predicted, config.soft_floor_seconds))
   local has_own = job.site_factor ~= nil and job.site_factor ~= NO_VAL
   if rung >= LADDER.order and config.largest_site_factor > 0 and not has_own then
-    job.site_factor = site_factor(math.min(soft, minutes), config.largest_site_factor)
+    local length = whole_minutes(math.max(found.mean or found.predicted, config.soft_floor_seconds))
+    job.site_factor = site_factor(math.min(length, minutes), config.order, config.largest_site_factor)
   end
   local is_free = job.time_min == nil or job.time_min == NO_VAL
   if rung >= LADDER.soft and config.soft_is_safe and is_free and soft < minutes then
@@ -377,9 +387,11 @@ local function seconds_of(words)
   return 86400 * (tonumber(days) or 0) + 3600 * hours + 60 * minutes + seconds
 end
 
--- What a day of waiting adds to a priority; 0 where site factors or ages do not count.
-local function age_of_a_day(site)
+-- The largest site factor without a setting: what a day of waiting adds to a priority, or under
+-- response-ratio what outweighs ages; 0 where site factors or ages do not count.
+local function usual_factor(site, order)
   if site.priority == "priority/basic" then return 0 end
+  if order == "response-ratio" then return math.max(USUAL_FACTOR, MOST_STEPS * site.age_weight) end
   local longest = site.longest_age and seconds_of(site.longest_age) or LONGEST_AGE
   return longest > 0 and math.floor(site.age_weight * MOST_PRECEDENCE / longest) or 0
 end
@@ -424,11 +436,12 @@ local function settings(directory, file, name, otherwise, last)
   if last and last.host then config.unix_socket = nil end
   for key, value in pairs(last or {}) do config[key] = value end
   assert(LADDER[config.mode], "no such mode: " .. tostring(config.mode))
+  assert(config.order == "sjf-aging" or config.order == "response-ratio", "no such order: " .. tostring(config.order))
   assert(not config.token, "token is now in a file: token_file")
   local site = slurm_conf(directory .. "/slurm.conf")
   config.cluster = config.cluster or site.cluster
   config.soft_is_safe = soft_is_safe(config.slurm_version, site.scheduler)
-  config.largest_site_factor = config.largest_site_factor or age_of_a_day(site)
+  config.largest_site_factor = config.largest_site_factor or usual_factor(site, config.order)
   return config
 end
 

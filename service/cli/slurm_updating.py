@@ -53,8 +53,17 @@ def slurm_updater(
         typer.Option(
             min=100,
             max=LARGEST_SITE_FACTOR,
-            help="SiteFactor of the first job; default 10000, with sjf-aging what a day of age "
-            "adds to a priority.",
+            help="SiteFactor of the first job; default 10000, with response-ratio at least 200 "
+            "PriorityWeightAge, with sjf-aging what a day of age adds to a priority.",
+        ),
+    ] = None,
+    first_after: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            max=LONGEST_SECONDS / 3600,
+            help="Hours of waiting after which a job goes first under response-ratio: three "
+            "quarters of the longest wait of the last quarter.",
         ),
     ] = None,
     soft_floor: Annotated[
@@ -141,6 +150,7 @@ def slurm_updater(
         mode=mode,
         order=order,
         site_factor=site_factor,
+        overdue_after=None if first_after is None else 3600 * first_after,
         soft_floor=soft_floor,
         users=allow_list(user),
         accounts=allow_list(account),

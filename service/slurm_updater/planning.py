@@ -2,11 +2,20 @@
 
 import re
 from enum import StrEnum
-from math import ceil, log10
+from math import ceil, inf, log10
 
 from msgspec import Struct
 
 from predictors.aged_length import site_factor
+from predictors.response_ratio import (
+    LONGEST,
+    OFFSET,
+    SHORTEST,
+    factor_of_steps,
+    response_ratio,
+    steps_of_overdue,
+    steps_of_ratio,
+)
 from service.adapters.slurm_fields import prediction_id_of
 from service.slurm_updater.squeue import QueuedJob
 from terminal.words import MINUTE
@@ -41,10 +50,14 @@ class Order(StrEnum):
     PSP = "psp"
     SHORTEST_FIRST = "shortest-first"
     SJF_AGING = "sjf-aging"
+    RESPONSE_RATIO = "response-ratio"
 
 
-BY_PREDICTION = frozenset({Order.SHORTEST_FIRST, Order.SJF_AGING})
+BY_PREDICTION = frozenset({Order.SHORTEST_FIRST, Order.SJF_AGING, Order.RESPONSE_RATIO})
 """Orders for which a prediction has to be known."""
+
+BY_MEAN = frozenset({Order.SJF_AGING, Order.RESPONSE_RATIO})
+"""Orders by the mean runtime, which no note of the submit filter has."""
 
 
 class UpdateRules(Struct, frozen=True, kw_only=True):
@@ -56,6 +69,8 @@ class UpdateRules(Struct, frozen=True, kw_only=True):
         soft_floor: seconds below which no TimeMin is set.
         largest: the site factor of what comes first; under ``sjf-aging`` what a day of waiting
             adds to a job's priority.
+        offset, shortest, longest: of ``response-ratio``, in seconds.
+        overdue_after: seconds of waiting after which a job goes first under ``response-ratio``.
     """
 
     mode: Mode
@@ -64,6 +79,10 @@ class UpdateRules(Struct, frozen=True, kw_only=True):
     soft_floor: float
     order: Order
     largest: int
+    offset: int = OFFSET
+    shortest: int = SHORTEST
+    longest: int = LONGEST
+    overdue_after: float = inf
 
 
 class Estimate(Struct, frozen=True, kw_only=True, gc=False):
@@ -71,23 +90,40 @@ class Estimate(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         predicted: seconds from its start to its end.
+        mean: the mean runtime in seconds, by which it is ordered; None: as predicted.
         priority: by its user's accuracy and its wait.
     """
 
     predicted: float
     prediction_id: str
+    mean: float | None = None
     priority: float | None = None
+
+    @property
+    def length(self) -> float:
+        """Seconds by which the queue is ordered."""
+        return self.predicted if self.mean is None else self.mean
+
+
+class Present(Struct, frozen=True, kw_only=True, gc=False):
+    """The state of a job that changes while it waits.
+
+    Attributes:
+        site_factor: None if it is unknown.
+        wait: seconds since its submission.
+    """
+
+    site_factor: int | None
+    wait: float = 0.0
 
 
 def changes_of(
-    job: QueuedJob, estimate: Estimate, rules: UpdateRules, site_factor: int | None
+    job: QueuedJob, estimate: Estimate, rules: UpdateRules, present: Present
 ) -> dict[str, str]:
     """Return the changes of a job that waits, by scontrol's names; nothing if all is right.
 
     Of a job that runs there is nothing to set: no release of Slurm changes its TimeMin (scontrol
     answers 0 and it stays), and its site factor no longer matters.
-
-    ``site_factor`` is the job's present site factor; None if it is unknown.
     """
     changes: dict[str, str] = {}
     time_min = wanted_time_min(job, estimate, rules)
@@ -96,8 +132,8 @@ def changes_of(
     comment = wanted_comment(job, estimate, rules, time_min)
     if comment != job.admin_comment and comment is not None:
         changes["AdminComment"] = comment
-    factor = wanted_site_factor(job, estimate, rules)
-    if factor is not None and factor != site_factor:
+    factor = wanted_site_factor(job, estimate, rules, present.wait)
+    if factor is not None and factor != present.site_factor:
         changes["SiteFactor"] = str(factor)
     return changes
 
@@ -125,7 +161,7 @@ def noted_estimate(job: QueuedJob, rules: UpdateRules) -> Estimate | None:
     one the prediction is unknown, which matters to some rules.
     """
     prediction_id = prediction_id_of(job.admin_comment)
-    if prediction_id is None:
+    if prediction_id is None or rules.order in BY_MEAN:
         return None
     request = job.submission.requested_walltime
     if job.time_min and owns_time_min(job):
@@ -145,13 +181,13 @@ def wanted_time_min(job: QueuedJob, estimate: Estimate, rules: UpdateRules) -> i
         return job.time_min
     if not rules.sets_time_min:
         return job.time_min if rules.keeps_limits else 0
-    minutes = _minutes(estimate, rules)
+    minutes = _minutes(estimate.predicted, rules)
     return minutes if minutes < job.limit else 0
 
 
-def _minutes(estimate: Estimate, rules: UpdateRules) -> int:
-    """Return a prediction in whole minutes, not below the floor."""
-    return max(1, ceil(max(estimate.predicted, rules.soft_floor) / MINUTE))
+def _minutes(seconds: float, rules: UpdateRules) -> int:
+    """Return seconds in whole minutes, not below the floor."""
+    return max(1, ceil(max(seconds, rules.soft_floor) / MINUTE))
 
 
 def wanted_comment(
@@ -192,17 +228,22 @@ def _marked(comment: str, marks: list[str], time_min: int) -> str:
     return comment if marked == parts else ";".join(marked)
 
 
-def wanted_site_factor(job: QueuedJob, estimate: Estimate, rules: UpdateRules) -> int | None:
+def wanted_site_factor(
+    job: QueuedJob, estimate: Estimate, rules: UpdateRules, wait: float = 0.0
+) -> int | None:
     """Return the site factor to set, in [0, largest]; None if the order sets none.
 
     Under ``sjf-aging`` its sum with the weighted age factor has the order of ``aged_length``. A job
-    without a site factor stands where the longest ones stand.
+    without a site factor stands where the longest ones stand. A job that goes first under
+    ``response-ratio`` has more than ``largest``.
     """
     if rules.order is Order.NONE:
         return None
-    if rules.order is Order.SJF_AGING:
-        length = int(MINUTE) * min(_minutes(estimate, rules), job.limit)
-        return site_factor(length, rules.largest)
+    if rules.order in (Order.SJF_AGING, Order.RESPONSE_RATIO):
+        length = int(MINUTE) * min(_minutes(estimate.length, rules), job.limit)
+        if rules.order is Order.SJF_AGING:
+            return site_factor(length, rules.largest)
+        return _ratio_factor(length, int(wait), rules)
     if rules.order is Order.PSP:
         if estimate.priority is None:
             return None
@@ -212,6 +253,16 @@ def wanted_site_factor(job: QueuedJob, estimate: Estimate, rules: UpdateRules) -
         share = 1.0 - log10(minutes) / log10(LONGEST_MINUTES)
     step = int(min(1.0, max(0.0, share)) * STEPS)
     return rules.largest * step // STEPS
+
+
+def _ratio_factor(length: int, wait: int, rules: UpdateRules) -> int:
+    """Return the site factor of ``response-ratio``, which moves when the ratio grew by 5%."""
+    if wait > rules.overdue_after:
+        steps = steps_of_overdue(wait)
+    else:
+        ratio = response_ratio(wait, length, rules.offset, rules.shortest, rules.longest)
+        steps = steps_of_ratio(ratio, rules.offset / rules.longest)
+    return min(LARGEST_SITE_FACTOR, factor_of_steps(steps, rules.largest))
 
 
 def _noted_minutes(comment: str) -> int | None:

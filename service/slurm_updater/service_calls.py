@@ -138,6 +138,7 @@ class NonsenseError(Exception):
 class _Prediction(Struct):
     predicted_walltime: float
     prediction_id: str
+    mean_walltime: float | None = None
 
 
 class _Predictions(Struct):
@@ -228,9 +229,13 @@ def _as_of_now(submission: Submission) -> dict[str, Any]:
 
 
 def _estimate(job: QueuedJob, answer: _Prediction) -> Estimate:
-    if not 0 < answer.predicted_walltime <= job.submission.requested_walltime:
-        raise NonsenseError("The service predicts what cannot be.")
-    return Estimate(predicted=answer.predicted_walltime, prediction_id=answer.prediction_id)
+    mean = answer.mean_walltime
+    for seconds in (answer.predicted_walltime, answer.predicted_walltime if mean is None else mean):
+        if not 0 < seconds <= job.submission.requested_walltime:
+            raise NonsenseError("The service predicts what cannot be.")
+    return Estimate(
+        predicted=answer.predicted_walltime, prediction_id=answer.prediction_id, mean=mean
+    )
 
 
 def _decoded(answer: bytes, kind: Any) -> Any:

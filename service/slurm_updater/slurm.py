@@ -62,6 +62,7 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     Attributes:
         keeps_limits: whether a TimeMin leaves the hard limit of a job alone.
         sums_factors: whether a SiteFactor counts.
+        age_weight: PriorityWeightAge.
         age_of_a_day: what a day of waiting adds to the priority of a job.
         rules: how it schedules, as the service takes them with a queue.
     """
@@ -70,6 +71,7 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     version: str
     keeps_limits: bool
     sums_factors: bool
+    age_weight: int
     age_of_a_day: int
     rules: dict[str, Any]
 
@@ -121,6 +123,7 @@ class Slurm:
             version=version,
             keeps_limits=keeps_limits(version, settings.get("SchedulerParameters", "")),
             sums_factors=settings.get("PriorityType") == MULTIFACTOR,
+            age_weight=age_weight(settings),
             age_of_a_day=age_of_a_day(settings),
             rules=rules_of(settings),
         )
@@ -235,9 +238,13 @@ def keeps_limits(version: str, scheduler_parameters: str) -> bool:
 
 def age_of_a_day(settings: Mapping[str, str]) -> int:
     """Return what a day of waiting adds to a job's priority (``PriorityWeightAge``)."""
-    weight = int(number(settings.get("PriorityWeightAge")) or 0)
     longest = clock(settings.get("PriorityMaxAge")) or LONGEST_AGE
-    return largest_site_factor(weight, longest)
+    return largest_site_factor(age_weight(settings), longest)
+
+
+def age_weight(settings: Mapping[str, str]) -> int:
+    """Return ``PriorityWeightAge``."""
+    return int(number(settings.get("PriorityWeightAge")) or 0)
 
 
 def rules_of(settings: Mapping[str, str]) -> dict[str, Any]:

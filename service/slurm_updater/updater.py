@@ -10,11 +10,13 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from predictors.response_ratio import MOST_STEPS
 from service.slurm_updater.planning import (
     BY_PREDICTION,
     Estimate,
     Mode,
     Order,
+    Present,
     UpdateRules,
     changes_of,
     mended_comment,
@@ -47,7 +49,9 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
     Attributes:
         cluster: the history's name; by default Slurm's ClusterName.
         site_factor: of the job that comes first; None: what Slurm's age factor adds in a day under
-            ``sjf-aging``, else ``USUAL_SITE_FACTOR``.
+            ``sjf-aging``, at least 200 times that of a week under ``response-ratio``, else
+            ``USUAL_SITE_FACTOR``.
+        overdue_after: seconds of waiting after which a job goes first under ``response-ratio``.
         soft_floor: seconds below which no TimeMin is set.
         users, accounts, partitions: names whose jobs are updated; None means all.
         share: largest share of slurmctld's time for updates, which all end within the interval.
@@ -58,6 +62,7 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.OBSERVE
     order: Order = Order.NONE
     site_factor: int | None = None
+    overdue_after: float | None = None
     soft_floor: float = 60.0
     users: frozenset[str] | None = None
     accounts: frozenset[str] | None = None
@@ -201,7 +206,7 @@ class Updater:
         self._memories = {job.job_id: self._memories.get(job.job_id) or JobMemory() for job in jobs}
         estimates, questions = self._estimates(jobs, rules, now)
         found = QueueUpdate(jobs=len(jobs), asked=questions, warnings=warnings)
-        self._plan(jobs, estimates, rules, found)
+        self._plan(jobs, estimates, rules, found, now=now)
         if not dry_run:
             applied = self._apply(found, now + self._options.interval)
             self._read_back(applied, site, found)
@@ -277,6 +282,8 @@ class Updater:
         estimates: Mapping[str, Estimate],
         rules: UpdateRules,
         found: QueueUpdate,
+        *,
+        now: float,
     ) -> None:
         """Plan the changes: oldest last update first, then Slurm's highest priority first."""
         factors = {} if rules.order is Order.NONE else self._slurm.site_factors()
@@ -287,7 +294,9 @@ class Updater:
             estimate = estimates.get(job.job_id)
             if estimate is None:
                 continue
-            changes = changes_of(job, estimate, rules, memory.site_factor)
+            wait = max(0.0, now - job.submission.submit_time)
+            present = Present(site_factor=memory.site_factor, wait=wait)
+            changes = changes_of(job, estimate, rules, present)
             if changes and changes != memory.refused:
                 found.planned.append(JobChange(job.job_id, job.target, changes, job.time_min))
 
@@ -375,11 +384,12 @@ def rules_of(options: UpdaterOptions, site: ControllerSettings) -> tuple[UpdateR
     if order is not Order.NONE and not site.sums_factors:
         warnings.append("SiteFactor is not set: it needs PriorityType=priority/multifactor")
         order = Order.NONE
-    usual = site.age_of_a_day if order is Order.SJF_AGING else USUAL_SITE_FACTOR
-    largest = usual if options.site_factor is None else options.site_factor
+    largest = _usual_factor(order, site) if options.site_factor is None else options.site_factor
     if not largest:
         warnings.append("SiteFactor is not set: sjf-aging needs a PriorityWeightAge")
         order = Order.NONE
+    if order is Order.RESPONSE_RATIO and options.overdue_after is None:
+        warnings.append("No wait is bounded: response-ratio needs --first-after")
     rules = UpdateRules(
         mode=options.mode,
         sets_time_min=options.mode is Mode.SOFT and site.keeps_limits,
@@ -387,5 +397,18 @@ def rules_of(options: UpdaterOptions, site: ControllerSettings) -> tuple[UpdateR
         soft_floor=options.soft_floor,
         order=order,
         largest=largest,
+        overdue_after=inf if options.overdue_after is None else options.overdue_after,
     )
     return rules, warnings
+
+
+def _usual_factor(order: Order, site: ControllerSettings) -> int:
+    """Return the largest site factor where no option names one.
+
+    Under ``response-ratio`` a step outweighs the largest age factor.
+    """
+    if order is Order.SJF_AGING:
+        return site.age_of_a_day
+    if order is Order.RESPONSE_RATIO:
+        return max(USUAL_SITE_FACTOR, MOST_STEPS * site.age_weight)
+    return USUAL_SITE_FACTOR

@@ -118,6 +118,17 @@ def test_names_that_are_missing_are_not_told_and_long_ones_are_cut(tmp_path):
     assert named["project"] == "silica"
 
 
+def test_the_length_is_the_mean_runtime_and_the_soft_walltime_the_planned_one(tmp_path):
+    run = answered(tmp_path, prediction(mean_walltime=600.5), mode="soft")
+    assert (run.resources["walltimed_length"], run.resources["soft_walltime"]) == (601, 422)
+
+
+@pytest.mark.parametrize("mean", [0, -1, 3601, "soon", 1e300])
+def test_an_impossible_mean_changes_nothing(tmp_path, mean):
+    run = answered(tmp_path, prediction(mean_walltime=mean), mode="order")
+    assert run.resources["walltimed_length"] is None
+
+
 @pytest.mark.parametrize(
     ("mode", "length", "soft"), [("observe", None, None), ("order", 422, None), ("soft", 422, 422)]
 )

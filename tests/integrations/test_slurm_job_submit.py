@@ -19,6 +19,13 @@ from fake_service import (
 from slurm_scripts import JOB, LUAS, UNLIMITED, UNSET, VARIANTS, Site
 
 from predictors.aged_length import site_factor
+from predictors.response_ratio import (
+    LONGEST,
+    OFFSET,
+    factor_of_steps,
+    response_ratio,
+    steps_of_ratio,
+)
 from service.site.host_files import filter_values, with_json_values
 from terminal.words import duration
 
@@ -208,7 +215,8 @@ def test_a_file_that_connect_has_not_written_turns_it_off(site, connected):
     assert "is not what walltimed connect writes" in done.errors[0]
 
 
-BY_AGE = "PriorityType=priority/multifactor\nPriorityWeightAge=604800\n"
+NO_AGE = "PriorityType=priority/multifactor\n"
+BY_AGE = f"{NO_AGE}PriorityWeightAge=604800\n"
 
 
 @pytest.mark.parametrize("minutes", [1, 8, 61, 359, 360, 5000])
@@ -219,6 +227,29 @@ def test_the_site_factor_is_that_of_the_updater_and_of_a_backtest(tmp_path, minu
     done, _ = answered(site, prediction(predicted_walltime=60 * minutes - 1), job, mode=mode)
     assert done.changes["site_factor"] == str(site_factor(60 * minutes, 86400))
     assert done.errors == []
+
+
+def test_an_order_goes_by_the_mean_runtime(tmp_path):
+    site = Site(tmp_path, LUAS[0], BY_AGE)
+    done, _ = answered(site, prediction(mean_walltime=600.5), mode="order")
+    assert done.changes["site_factor"] == str(site_factor(660, 86400))
+
+
+@pytest.mark.parametrize("minutes", [1, 10, 11, 61, 359, 720, 5000])
+@pytest.mark.parametrize(("conf", "largest"), [(BY_AGE, 200 * 604800), (NO_AGE, 10_000)])
+def test_the_first_response_ratio_is_that_of_the_updater(tmp_path, minutes, conf, largest):
+    site, job = Site(tmp_path, LUAS[0], conf), JOB | {"time_limit": 5000}
+    config = {"mode": "order", "order": "response-ratio"}
+    done, _ = answered(site, prediction(predicted_walltime=60 * minutes - 1), job, **config)
+    lowest = OFFSET / LONGEST
+    steps = steps_of_ratio(response_ratio(0, 60 * minutes), lowest)
+    assert done.changes["site_factor"] == str(factor_of_steps(steps, largest))
+
+
+def test_an_unknown_order_is_refused(tmp_path):
+    done, _ = answered(Site(tmp_path, LUAS[0], BY_AGE), prediction(), mode="order", order="random")
+    assert (done.result, done.changes) == (0, {})
+    assert "no such order: random" in done.errors[0]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +263,7 @@ def test_the_site_factor_is_that_of_the_updater_and_of_a_backtest(tmp_path, minu
         (f"{BY_AGE}PriorityMaxAge=20160:00\n", 43200),
         ("PriorityWeightAge=1000\n", 142),
         ("PriorityType=priority/basic\nPriorityWeightAge=1000\n", None),
-        ("PriorityType=priority/multifactor\n", None),
+        (NO_AGE, None),
     ],
 )
 def test_a_day_of_length_counts_as_much_as_a_day_of_age(tmp_path, conf, largest):

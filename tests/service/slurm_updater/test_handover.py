@@ -126,8 +126,8 @@ class Slurm:
     """Shows what the real commands showed."""
 
     site = ControllerSettings(
-        cluster="hill", version="22.05.8", keeps_limits=False, sums_factors=True, age_of_a_day=0,
-        rules=rules_of({}),
+        cluster="hill", version="22.05.8", keeps_limits=False, sums_factors=True, age_weight=0,
+        age_of_a_day=0, rules=rules_of({}),
     )  # fmt: skip
 
     def __init__(self, jobs=None, nodes=SINFO):

@@ -21,6 +21,7 @@ from running_service import WALLTIMED, Service
 from slurm_stand_in import SlurmStandIn
 
 from predictors.aged_length import aged_length
+from predictors.response_ratio import GROWTH, response_ratio
 from service.slurm_updater.following import follow
 from service.slurm_updater.planning import (
     LARGEST_SITE_FACTOR,
@@ -90,13 +91,13 @@ def client(service):
 def updater(slurm, client):
     """Makes updaters whose clock stands still and who never wait."""
 
-    def make(**options):
+    def make(*, clock=lambda: NOW, **options):
         asking, commands = ServiceQueries(client), Slurm(slurm.directory, timeout=5)
         return Updater(
             commands,
             asking,
             UpdaterOptions(**options),
-            clock=lambda: NOW,
+            clock=clock,
             sleep=lambda _seconds: None,
         )
 
@@ -521,6 +522,55 @@ def test_what_a_day_of_waiting_is_worth_is_slurms_own_setting(slurm, updater):
     updater(order=Order.SJF_AGING, mode=Mode.OFF, site_factor=20_000).round()
     beside = {job: int(settings["SiteFactor"]) for job, settings in slurm.updates()}
     assert beside["6+0"] == pytest.approx(20 * factors["6+0"], abs=20), "beside fair share"
+
+
+WAITS = st.tuples(st.integers(0, 40 * 86400), st.integers(0, 40 * 86400))
+LENGTHS = st.tuples(st.integers(1, 200_000), st.integers(1, 200_000))
+
+
+@given(waits=WAITS, means=LENGTHS)
+def test_site_factors_have_the_order_of_the_ratio_of_wait_and_length_within_a_step(waits, means):
+    def ratio(wait, seconds):
+        return response_ratio(wait, 60 * ceil(max(seconds, 60) / 60))
+
+    def factor(wait, seconds):
+        estimate = Estimate(predicted=1, prediction_id="p-1", mean=seconds)
+        by_ratio = rules(order=Order.RESPONSE_RATIO, largest=10_000)
+        return wanted_site_factor(a_job(5000), estimate, by_ratio, wait)
+
+    first, second = zip(waits, means, strict=True)
+    if ratio(*first) >= GROWTH * ratio(*second):
+        assert factor(*first) > factor(*second) or factor(*first) == 10_000
+    assert factor(first[0] + 3600, first[1]) >= factor(*first)
+
+
+def test_a_site_factor_is_renewed_when_the_ratio_has_grown(slurm, updater):
+    slurm.keep(NAMED)
+    times = [NOW]
+    keeper = updater(order=Order.RESPONSE_RATIO, mode=Mode.OFF, clock=lambda: times[-1])
+
+    def updated_after(minutes):
+        times.append(NOW + 60 * minutes)
+        return keeper.round().updated
+
+    updated = [updated_after(minutes) for minutes in range(0, 240, 10)]
+    assert updated[0] == 1
+    assert 2 <= sum(updated) < 20, "in four hours"
+    factors = [int(settings["SiteFactor"]) for _, settings in slurm.updates()]
+    assert factors == sorted(set(factors))
+
+
+def test_who_has_waited_longest_goes_first(slurm, updater):
+    slurm.keep(NAMED, "own", "het")
+    for name, hours in ((NAMED, 50), ("own", 60), ("het", 1)):
+        slurm.job(name)["submit_time"] = NOW - 3600 * hours
+    slurm.write()
+    done = updater(order=Order.RESPONSE_RATIO, mode=Mode.OFF, overdue_after=40 * 3600.0).round()
+    factors = {job: int(settings["SiteFactor"]) for job, settings in slurm.updates()}
+    assert factors["10"] > factors["4"] > 10_000 > factors["6+0"]
+    assert done.warnings == []
+    without = updater(order=Order.RESPONSE_RATIO, mode=Mode.OFF).round()
+    assert "--first-after" in without.warnings[0]
 
 
 @given(
