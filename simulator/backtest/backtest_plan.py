@@ -12,7 +12,7 @@ from simulator.backtest.order_effect import OrderEffect, effect_of
 from simulator.backtest.site import BacktestSite, Codes, groupings_of, without_unused
 from simulator.replay.method_spec import WITHOUT_PROJECTS, MethodSpec, usual_methods
 from simulator.scheduling.estimates import EXACT, REQUESTED
-from simulator.scheduling.semantics import HAND_OVERS, HANDED_OVER, Semantics
+from simulator.scheduling.semantics import AGED_ORDER, HAND_OVERS, HANDED_OVER, Semantics
 from simulator.scheduling.workload import first_jobs
 from simulator.traces.cleaning import NoJobError
 from simulator.traces.completions import RecordedLog
@@ -73,13 +73,16 @@ def rules_of(
     hands_over = profile in HAND_OVERS
     orders = {} if hands_over else {"order": order}
     today = Semantics(order=order, **site)
-    effect = effect_of(site["slurm"], site_factor) if hands_over and "slurm" in site else None
+    by_request = profile if profile == AGED_ORDER else HANDED_OVER
+    key = HAND_OVERS[by_request]["order"]
+    acts = hands_over and "slurm" in site
+    effect = effect_of(site["slurm"], site_factor, key) if acts else None
     site["site_factor"] = site_factor
     if effect is not None:
         site |= {"slurm": effect.rules, "site_factor": effect.largest}
     return Rules(
         semantics=today,
-        by_request=Semantics.adjusted("order", **site),
+        by_request=Semantics.adjusted(by_request, **site),
         handed_over=Semantics.adjusted(profile, **orders, **site),
         effect=effect,
     )

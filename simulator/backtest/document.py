@@ -4,7 +4,7 @@ In the document, of schema 2, every name of a duration or a rate has its unit.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from textwrap import fill
 from typing import Any, Self
 
@@ -111,6 +111,7 @@ def as_document(tested: Backtest) -> dict[str, Any]:
         "scheduler": tested.scheduler,
         "in_force": {"method": tested.in_force, "profile": tested.profile},
         "order": _order(tested.site.effect),
+        "job_pairs_in_order": None if tested.sorting is None else asdict(tested.sorting),
         "believability": _believability(tested.believed),
         "today": _figures(today) | {"underestimation_rate": today.ran_longer},
         "ordered_by_request": _figures(rows[BY_REQUEST]) | _change(rows[BY_REQUEST]),

@@ -1,10 +1,11 @@
 """The largest effect of the order under a site's Slurm, and the line that keeps it from acting."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.ratio_rules import RESPONSE_RATIO
+from simulator.scheduling.semantics import SJF_AGING, Semantics
 from simulator.scheduling.slurm_rules import MULTIFACTOR, SlurmRules
 from terminal.words import listed, share
 
@@ -14,8 +15,13 @@ SMALLEST_SHARE = 0.05
 ADVISED_AGE_WEIGHT = 604_800
 """PriorityWeightAge that docs/slurm.md and ``walltimed connect`` advise."""
 
-ASSUMED = (f"PriorityType={MULTIFACTOR}", f"PriorityWeightAge={ADVISED_AGE_WEIGHT}")
-"""Lines of slurm.conf without which mode ``order`` does nothing."""
+_TYPE = f"PriorityType={MULTIFACTOR}"
+
+ASSUMED: Mapping[str, tuple[str, ...]] = {
+    RESPONSE_RATIO: (_TYPE, "slurm-updater --order response-ratio"),
+    SJF_AGING: (_TYPE, f"PriorityWeightAge={ADVISED_AGE_WEIGHT}"),
+}
+"""Lines without which an order does nothing."""
 
 
 class OrderEffect(NamedTuple):
@@ -26,12 +32,14 @@ class OrderEffect(NamedTuple):
         largest: the largest site factor that is played.
         obstacle: why the order does not act in the site's own configuration; empty if it does.
         lines: the advised lines that are played; empty without an obstacle.
+        order: of the plays.
     """
 
     rules: SlurmRules
     largest: int
     obstacle: str = ""
     lines: tuple[str, ...] = ()
+    order: str = RESPONSE_RATIO
 
     @property
     def other_weights(self) -> int:
@@ -52,7 +60,7 @@ class OrderEffect(NamedTuple):
         aging = (
             "; without slurmdbd Slurm ignores PriorityWeightAge, so nothing bounds how long a job "
             "is passed over"
-            if self.rules.without_accounts
+            if self.rules.without_accounts and self.order == SJF_AGING
             else ""
         )
         advised = "with the advised lines " if self.lines else ""
@@ -62,25 +70,28 @@ class OrderEffect(NamedTuple):
         )
 
 
-def effect_of(rules: SlurmRules, site_factor: int | None = None) -> OrderEffect:
-    """Return the effect of mode ``order`` under the rules of a site.
+def effect_of(
+    rules: SlurmRules, site_factor: int | None = None, order: str = RESPONSE_RATIO
+) -> OrderEffect:
+    """Return the effect of an order under the rules of a site.
 
     Args:
         site_factor: the largest site factor that the site sets; None: by the age of a day.
+        order: by length.
     """
-    largest = _largest(rules, site_factor)
+    largest = _largest(rules, site_factor, order)
     obstacle = _obstacle(rules, largest, site_factor)
     if not obstacle:
-        return OrderEffect(rules, largest)
+        return OrderEffect(rules, largest, order=order)
     advised = replace(rules, priority_type=MULTIFACTOR)
-    if not site_factor and not _largest(advised, None):
+    if not site_factor and not _largest(advised, None, order):
         advised = _aged(advised)
     lines = list(_changed_lines(rules, advised))
-    largest = _largest(advised, site_factor or None)
+    largest = _largest(advised, site_factor or None, order)
     if _is_drowned(advised, largest) and not site_factor:
         largest = sum(advised.weights_beside_age.values())
         lines.append(f"largest_site_factor={largest}")
-    return OrderEffect(advised, largest, obstacle, tuple(lines or [f"one of {largest}"]))
+    return OrderEffect(advised, largest, obstacle, tuple(lines or [f"one of {largest}"]), order)
 
 
 def _aged(rules: SlurmRules) -> SlurmRules:
@@ -90,8 +101,9 @@ def _aged(rules: SlurmRules) -> SlurmRules:
     return replace(rules, priority_weight_age=ADVISED_AGE_WEIGHT)
 
 
-def _largest(rules: SlurmRules, site_factor: int | None) -> int:
-    return Semantics(policy="slurm", slurm=rules, site_factor=site_factor).largest_site_factor
+def _largest(rules: SlurmRules, site_factor: int | None, order: str) -> int:
+    semantics = Semantics(policy="slurm", slurm=rules, site_factor=site_factor, order=order)
+    return semantics.largest_site_factor
 
 
 def _obstacle(rules: SlurmRules, largest: int, site_factor: int | None) -> str:

@@ -148,17 +148,21 @@ def _estimates(site: BacktestSite, task: Task) -> Estimates:
         return Estimates.named(REQUESTED if task.estimates == BY_REQUEST else task.estimates)
 
     def known_or_requested(workload: Workload) -> Integers:
-        found = known[site.places([workload])].astype(np.int64)
+        found = known[0, site.places([workload])].astype(np.int64)
         return np.where(found > 0, found, workload.request)
 
-    return Estimates(task.estimates, known=known_or_requested)
+    def lengths(workload: Workload) -> Integers:
+        found: Integers = known[1, site.places([workload])].astype(np.int64)
+        return found
+
+    return Estimates(task.estimates, known=known_or_requested, lengths=lengths)
 
 
 def _by_place(site: BacktestSite, schedules: Sequence[Schedule]) -> Codes:
-    """Return first estimates by place in the log; 0 for jobs that were left out."""
-    estimates = np.zeros(len(site.trace), np.int32)
+    """Return first estimates and lengths by place in the log; 0 for jobs that were left out."""
+    estimates = np.zeros((2, len(site.trace)), np.int32)
     for schedule in schedules:
-        estimates[site.places([schedule.workload])] = schedule.estimate
+        estimates[:, site.places([schedule.workload])] = schedule.estimate, schedule.length
     return estimates
 
 

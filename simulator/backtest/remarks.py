@@ -38,7 +38,8 @@ def played_by(tested: Backtest) -> str:
     if tested.site.effect is not None:
         parts.append(tested.site.effect.comparison())
     elif tested.profile in HAND_OVERS and tested.scheduler == SLURM:
-        parts.append(f"without --slurm-config this assumes {listed(ASSUMED)} and no other weights")
+        assumed = listed(ASSUMED[HAND_OVERS[tested.profile]["order"]])
+        parts.append(f"without --slurm-config this assumes {assumed}, and no other weights")
     elif tested.profile in HAND_OVERS and tested.scheduler == PBS:
         parts.append("the order is a job_sort_formula in place of the site's own")
     return f"{'; '.join(parts)}."
@@ -51,6 +52,8 @@ def remarks(tested: Backtest) -> list[str]:
 
 def _errors(tested: Backtest) -> Iterator[str]:
     requested, predicted = tested.today[0], tested.predicted[0]
+    if tested.sorting is not None:
+        yield tested.sorting.sentence
     yield (
         f"Users' requests miss the run time by {duration(requested.error)} on average; predictions "
         f"of {tested.in_force} would miss it by {duration(predicted.error)}."

@@ -17,6 +17,7 @@ from simulator.backtest.gains import FEWEST_WEEKS, MATERIAL, GainInterval
 from simulator.backtest.harm import Harm, harm_of
 from simulator.backtest.plays import Play, Plays
 from simulator.backtest.site import BY_REQUEST, BacktestSite
+from simulator.backtest.sorting import Sorting
 from simulator.backtest.special_logs import BacktestVerdict, SpecialLog, unusual
 from simulator.backtest.winners import GroupChanges, changes_of
 from simulator.scheduling.estimates import EXACT, REQUESTED
@@ -63,6 +64,7 @@ class Backtest:
         believed: how good a model of the machine this is.
         changes: changes of the waits of users and other groups.
         counts: number of jobs that each rule changed or left out.
+        sorting: job pairs in the right order by request and by prediction; None without one.
     """
 
     site: BacktestSite
@@ -75,6 +77,7 @@ class Backtest:
     harm: Harm
     counts: Mapping[str, int]
     scheduler: str = "easy"
+    sorting: Sorting | None = None
     _gains: dict[tuple[str, str, str], GainInterval] = field(default_factory=dict, repr=False)
 
     @property

@@ -2,8 +2,10 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 SCHEDULERS = (*TWINS, *POLICIES)
 
 DEFAULT_PAGE = Path("backtest.html")
+
+WIDTH = 80
 
 
 class Installation(Protocol):
@@ -101,8 +105,8 @@ def backtest(
             "--adjust",
             autocompletion=one_of(ADJUSTMENTS),
             help="Where predictions act: order: on the order of the queue, within bounds "
-            "(default); order-and-time-min: also as TimeMin or soft_walltime; regular: on plans "
-            "alone; selective.",
+            "(default); order-and-time-min: also as TimeMin or soft_walltime; aged-order: on the "
+            "order of a filter without the updater; regular: on plans alone; selective.",
         ),
     ] = None,
     site_factor: Annotated[
@@ -173,6 +177,7 @@ def backtest(
     )
     from simulator.backtest.plays import return_freed_arrays, tasks_of
     from simulator.backtest.site import ReadLog
+    from simulator.backtest.sorting import sorting_of
     from simulator.backtest.verdict import backtest_of
     from simulator.scheduling.semantics import HANDED_OVER
     from terminal.files import name_of
@@ -198,9 +203,13 @@ def backtest(
     read = ReadLog(Path(name_of(file)).name, len(log.trace.rejects), log.left_out)
     check_jobs(site, log.left_out, name_of(file))
     del log  # a large one takes hundreds of megabytes
+    sorting = sorting_of(site, in_force)
+    if sorting is not None and not as_json:
+        err.print(escape(fill(sorting.sentence, WIDTH)), soft_wrap=True)
     tasks = tasks_of(methods, shake, jobs=len(site.trace))
     plays = play(site, tasks, processes, distributed, quiet=as_json)
     tested = backtest_of(site, plays, in_force, profile=profile, scheduler=scheduler)
+    tested = replace(tested, sorting=sorting)
     if output:
         from simulator.backtest.backtest_page import write_page
 

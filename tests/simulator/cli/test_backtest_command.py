@@ -60,8 +60,8 @@ def test_json_has_schema_2(walltimed, log):
     assert code == 0
     document = json.loads(out)
     assert list(document) == [
-        "schema", "verdict", "reason", "scheduler", "in_force", "order", "believability",
-        "today",
+        "schema", "verdict", "reason", "scheduler", "in_force", "order",
+        "job_pairs_in_order", "believability", "today",
         "ordered_by_request", "methods", "exact", "sampling", "harm", "a_year",
         "weeks_until_predictions_are_good", "first_week", "way_back", "jobs", "users",
         "from_unix_seconds", "to_unix_seconds",
@@ -267,7 +267,14 @@ def test_a_sites_configuration_names_its_scheduler_and_its_nodes(page_of, tmp_pa
     assert f"{scheduler}: starts jobs as" in page
 
 
-@pytest.mark.parametrize(("options", "largest"), [((), "100"), (("--site-factor", 5000), "5,000")])
+@pytest.mark.parametrize(
+    ("options", "largest"),
+    [
+        ((), "140,000"),
+        (("--profile", "aged-order"), "100"),
+        (("--site-factor", 5000), "5,000"),
+    ],
+)
 def test_an_order_is_a_site_factor_beside_the_sites_own(page_of, tmp_path, options, largest):
     fair = "PriorityType = priority/multifactor\nPriorityWeightAge = 700\n"
     for name, text in {**SITES["slurm"], "config": SITES["slurm"]["config"] + fair}.items():
@@ -280,6 +287,7 @@ def test_an_order_is_a_site_factor_beside_the_sites_own(page_of, tmp_path, optio
 NO_ACCOUNTS = "AccountingStorageType = accounting_storage/none\n"
 MULTIFACTOR = "PriorityType = priority/multifactor\n"
 FAIR_SHARE = "PriorityWeightFairShare = 100000\n"
+AGED = ("--profile", "aged-order")
 
 
 @pytest.fixture
@@ -318,11 +326,11 @@ def ordered(walltimed, tmp_path, log):
 def test_an_order_that_cannot_act_is_no_verdict_on_predictions(
     ordered, lines, obstacle, played_with
 ):
-    text = " ".join(ordered(lines).split())
+    text = " ".join(ordered(lines, *AGED).split())
     assert text.startswith("No verdict. The order ")
     assert f"All but today is played with {listed(played_with)} (docs/slurm.md" in text
     assert "with the advised lines the order is a SiteFactor of at most" in text
-    found = ordered(lines, "--json")
+    found = ordered(lines, *AGED, "--json")
     assert found["verdict"] == "order-cannot-act"
     assert obstacle in found["order"]["obstacle"]
     assert found["order"]["obstacle"] in found["reason"]
@@ -340,6 +348,7 @@ def test_an_order_that_cannot_act_is_no_verdict_on_predictions(
 def test_site_factors_that_the_filter_would_set_are_played_and_named(
     ordered, lines, options, largest
 ):
+    options = (*AGED, *options)
     found = ordered(lines, *options, "--json")
     assert found["verdict"] != "order-cannot-act"
     assert found["order"]["largest_site_factor"] == largest
@@ -348,14 +357,39 @@ def test_site_factors_that_the_filter_would_set_are_played_and_named(
     text = " ".join(ordered(lines, *options).split())
     assert ("nothing bounds how long a job is passed over" in text) is (NO_ACCOUNTS in lines)
     assert (
-        f"Played by slurm, profile order; the order is a SiteFactor of at most {largest:,}" in text
+        f"Played by slurm, profile aged-order; the order is a SiteFactor of at most {largest:,}"
+        in text
     )
+
+
+@pytest.mark.parametrize(
+    ("lines", "largest", "played_with"),
+    [
+        (MULTIFACTOR, 10_000, []),
+        (f"{MULTIFACTOR}PriorityWeightAge = 1000\n", 200_000, []),
+        (f"{MULTIFACTOR}{NO_ACCOUNTS}", 10_000, []),
+        ("PriorityType = priority/basic\n", 10_000, ["PriorityType=priority/multifactor"]),
+    ],
+)
+def test_an_order_by_the_ratio_needs_no_age(ordered, lines, largest, played_with):
+    found = ordered(lines, "--json")
+    assert found["order"]["largest_site_factor"] == largest
+    assert found["order"]["played_with"] == played_with
+    assert found["exact"]["change"]["wait_share"]["mean"] != 0
+    pairs = found["job_pairs_in_order"]
+    assert (pairs["method"], pairs["jobs"]) == ("auto", 400)
+    assert 0.5 < pairs["requests"] < pairs["mean"] < 1
+    text = " ".join(ordered(lines).split())
+    assert f"requests put {pairs['requests']:.0%} in the right order" in text
+    assert "nothing bounds how long" not in text
 
 
 def test_scheduler_profile_and_what_they_assume_are_in_the_text_and_on_the_page(walltimed, log):
     words = ("backtest", log, "-m", "last-two", "--shake", 0)
     _, easy, _ = walltimed(*words)
-    _, slurm, _ = walltimed(*words, "--scheduler", "slurm")
+    _, slurm, _ = walltimed(*words, "--scheduler", "slurm", *AGED)
+    _, by_ratio, _ = walltimed(*words, "--scheduler", "slurm", "-o", "ratio.html")
+    assert "slurm-updater --order response-ratio" in " ".join(by_ratio.split())
     assert "Played by easy, profile order." in easy
     assumption = "this assumes PriorityType=priority/multifactor and PriorityWeightAge=604800"
     assert assumption in " ".join(slurm.split())
