@@ -8,7 +8,14 @@ import pytest
 from workloads import synthetic
 
 RESEARCH = Path(__file__).parents[2] / "research"
-STUDIES = ("calibration.py", "ladder.py", "choice.py", "least_cost.py", "wait_prediction.py")
+STUDIES = (
+    "calibration.py",
+    "ladder.py",
+    "order_weeks.py",
+    "choice.py",
+    "least_cost.py",
+    "wait_prediction.py",
+)
 
 
 @pytest.mark.parametrize("script", STUDIES)
