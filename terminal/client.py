@@ -51,10 +51,17 @@ class ServiceUnavailableError(ConnectionError):
     """The service says that it cannot serve at the moment (503)."""
 
 
+class AnsweredPrediction(Prediction, frozen=True, kw_only=True, gc=False):
+    """A prediction as the service writes it."""
+
+    mean: float | None = msgspec.field(default=None, name="mean_walltime")
+    median: float | None = msgspec.field(default=None, name="likely")
+
+
 class BatchAnswer(msgspec.Struct):
     """The answer to several submissions: predictions in their order."""
 
-    predictions: list[Prediction]
+    predictions: list[AnsweredPrediction]
 
 
 class SocketConnection(HTTPConnection):
@@ -126,7 +133,7 @@ class Client:
         """Request one prediction; without a method the service's default answers."""
         question = fields_of(submission) | _method(method)
         answer = self.call("POST", "/v1/predictions", question)
-        return msgspec.json.decode(answer, type=Prediction)
+        return msgspec.json.decode(answer, type=AnsweredPrediction)
 
     def predict_batch(
         self, submissions: Sequence[Submission], method: str | None = None

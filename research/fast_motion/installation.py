@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from predictors.aged_length import site_factor
 from predictors.jobs import Completion, Status, Submission
 from simulator.replay.method_spec import MethodSpec
-from simulator.replay.trace_replay import steps
+from simulator.replay.trace_replay import InProcess, steps
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
@@ -110,22 +110,23 @@ class Installation(NamedTuple):
         return found._replace(foreseen=dict(zip(numbers, found.minutes(simulated), strict=True)))
 
     def minutes(self, runs: Sequence[Completion]) -> list[int]:
-        """Return what the method answers at each submission, in whole minutes of at least one.
+        """Return the lengths that the method answers, in whole minutes of at least one.
 
         By then it has learned from the history, and from those of the runs that have ended.
         """
         everything = [*self.history, *runs]
         submit = np.array([run.submission.submit_time for run in everything])
         end = np.array([run.end_time for run in everything])
-        predictor, first = MethodSpec.parse(self.method).predictor(), len(self.history)
+        player = InProcess({self.method: MethodSpec.parse(self.method).predictor()})
+        first = len(self.history)
         found = {}
         for step in steps(submit, end):
             for place in step.ended:
-                predictor.observe(everything[place])
+                player.observe([everything[place]])
             for place in step.submitted:
                 if place >= first:
-                    answer = predictor.predict(everything[place].submission)
-                    found[place] = max(1, ceil(answer.predicted_walltime / 60))
+                    (answer,) = player.ask(self.method, [everything[place].submission])
+                    found[place] = max(1, ceil((answer.mean or answer.predicted_walltime) / 60))
         return [found[place] for place in range(first, len(everything))]
 
     def compared(

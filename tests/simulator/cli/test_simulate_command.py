@@ -227,10 +227,11 @@ def test_an_engine_that_is_not_dask_is_refused(refused, log):
 
 
 @pytest.mark.parametrize("method", ["auto", "least-cost"])
-def test_estimates_of_a_live_service_make_the_same_schedule(simulations, longer_log, method):
+@pytest.mark.parametrize("order", ["fcfs", "response-ratio"])
+def test_estimates_of_a_live_service_make_the_same_schedule(simulations, longer_log, method, order):
     service, in_process = simulations(
         longer_log, "--limit", 250, "--estimates", "service", "--method", method,
-        "--estimates", method, "--policy", "easy-sjbf",
+        "--estimates", method, "--policy", "easy-sjbf", "--order", order,
     )  # fmt: skip
     assert service["outlived"] > 0
     assert service["backfilled"] > 0
