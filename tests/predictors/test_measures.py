@@ -3,7 +3,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predictors.measures import NoJobsError, accuracy, classes, coverage, error_per_group, measure
+from predictors.measures import (
+    NoJobsError,
+    accuracy,
+    classes,
+    coverage,
+    error_per_group,
+    measure,
+    ordered_share,
+)
 
 
 def seconds(*values):
@@ -74,3 +82,22 @@ def test_nothing_is_not_measured():
 
 def test_measures_are_json():
     assert measure(PREDICTED, REQUESTED, ACTUAL).as_dict()["jobs"] == 6
+
+
+def test_pairs_count_as_much_as_their_runtimes_differ():
+    actual = np.array([100.0, 200.0, 800.0])  # pairs differ by 100, 700 and 600
+    assert ordered_share(actual, actual) == 1.0
+    assert ordered_share(-actual, actual) == 0.0
+    assert ordered_share(np.ones(3), actual) == 0.5
+    first_two_swapped = np.array([2.0, 1.0, 3.0])
+    assert ordered_share(first_two_swapped, actual) == pytest.approx(1300 / 1400)
+
+
+def test_only_clearly_different_neighbours_are_pairs():
+    assert np.isnan(ordered_share(np.array([1.0, 2.0]), np.array([100.0, 199.0])))
+    assert np.isnan(ordered_share(np.ones(1), np.ones(1)))
+    far = np.full(102, 100.0)
+    far[0], far[101] = 100.0, 200.0  # 101 submissions apart; its neighbours are pairs with it
+    lengths = far.copy()
+    lengths[0] = 300.0
+    assert ordered_share(lengths, far) == 1.0
