@@ -61,7 +61,7 @@ def slurm_updater(
         float | None,
         typer.Option(
             min=0.1,
-            max=LONGEST_SECONDS / 3600,
+            max=LONGEST // 3600,
             help="Hours of waiting after which a job goes first under response-ratio: three "
             "quarters of the longest wait of the last quarter.",
         ),

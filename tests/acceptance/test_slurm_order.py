@@ -3,6 +3,7 @@
 import getpass
 import subprocess
 import time
+from math import ceil
 
 import pytest
 from private_slurm import reason_to_skip
@@ -10,6 +11,7 @@ from running_service import WALLTIMED, eventually
 from slurm_site import CLUSTER, SlurmSite
 from workloads import workload_of
 
+from predictors.response_ratio import LONGEST, OFFSET, response_ratio, steps_of_ratio
 from simulator.engine.state import whole_seconds
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import initial_state, run
@@ -68,7 +70,7 @@ def played_factor(prediction):
     """What the twin of Slurm adds to the priority of a job with this prediction."""
     rules = SlurmRules(priority_type=MULTIFACTOR, priority_weight_age=AGE_WEIGHT)
     workload = workload_of([(0, 1, 10, REQUEST)], 1)
-    state = initial_state(workload, Semantics.adjusted("order", policy="slurm", slurm=rules))
+    state = initial_state(workload, Semantics.adjusted("aged-order", policy="slurm", slurm=rules))
     state.jobs["estimate"] = whole_seconds(prediction)
     run(state)
     return int(state.jobs["fixed_score"][0])
@@ -100,5 +102,14 @@ def test_filter_updater_and_backtest_have_one_number_and_there_is_a_way_back(bus
     learn(busy, 5000, ago=100)
     assert "4 updated, 0 refused" in update(busy, "--mode", "off", "--order", "sjf-aging", "--once")
     assert {factor_of(busy, job) for job in factors} == {played_factor(predicted(busy))}
+    by_ratio = ("--mode", "off", "--order", "response-ratio", "--first-after", "90", "--once")
+    assert "4 updated, 0 refused" in update(busy, *by_ratio)
+    lowest, step = OFFSET / LONGEST, AGE_WEIGHT
+    steps = [
+        steps_of_ratio(response_ratio(wait, 60 * ceil(predicted(busy) / 60)), lowest)
+        for wait in (0, 600)
+    ]
+    for job in factors:
+        assert step * steps[0] <= factor_of(busy, job) <= step * steps[1]
     assert "4 updated, 0 refused" in update(busy, "--reset")
     assert {factor_of(busy, job) for job in factors} == {0}
