@@ -137,8 +137,8 @@ def connect_slurm(
         err.print(f"{site.conf} needs the lines on standard output:", soft_wrap=True)
         for line in lines:
             typer.echo(line)
-    token_file = None if dry_run else below(root, slurm.JOBCOMP_TOKEN)
-    finish([*commands_left(files), *steps], settings, token_file, url=url)
+    left = [*commands_left(files), *steps]
+    finish(left, settings, None if dry_run else token_of(root, slurm.JOBCOMP_TOKEN, url), url=url)
 
 
 def slurm_steps(site: slurm.SlurmSite, filter_file: Path, mode: str | None) -> list[str]:
@@ -187,7 +187,7 @@ def connect_pbs(
         access = f"chgrp {pbs.LOG_GROUP} {pbs.private_directory()}"
         steps += ["qmgr < /usr/share/walltimed/pbs/walltimed.qmgr", access]
     steps.append(f"systemctl enable --now {pbs.FOLLOWER}")
-    finish(steps, settings, None if dry_run else below(root, pbs.TOKEN), url=url)
+    finish(steps, settings, None if dry_run else token_of(root, pbs.TOKEN, url), url=url)
 
 
 def check_mode(mode: str | None, modes: tuple[str, ...]) -> None:
@@ -230,6 +230,14 @@ def put(files: list[HostFile], root: Path, settings: "Settings", *, dry_run: boo
 def commands_left(files: list[HostFile]) -> list[str]:
     """Return the commands for another host, where it has users whom this one does not know."""
     return [command for each in files if (command := each.command())]
+
+
+def token_of(root: Path, path: Path, url: str | None) -> Path | None:
+    """Return the file of a token, to ask the service with; None for a tree of another host.
+
+    What listens at the usual address of this host has nothing to do with such a tree.
+    """
+    return below(root, path) if root == HERE or url else None
 
 
 def finish(

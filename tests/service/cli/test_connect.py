@@ -138,6 +138,15 @@ def test_the_service_at_the_url_is_diagnosed(walltimed, slurm):
     assert "No service answers at http://127.0.0.1:1:" in said
 
 
+def test_nothing_is_asked_for_a_tree_of_another_host_unless_a_url_is_given(
+    walltimed, slurm, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr("service.cli.connect.diagnosed", lambda *_, **told: asked.append(told))
+    lines_for(walltimed, slurm())
+    assert asked == []
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files away, as root does")
 def test_a_file_that_is_kept_keeps_its_owner_and_its_mode(walltimed, slurm):
     root = slurm()
