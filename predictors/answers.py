@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from predictors.base import (
     COLD_START,
+    REQUESTED,
     SHORTEST_ESTIMATE,
     USUAL,
     Memory,
@@ -15,15 +16,21 @@ from predictors.base import (
     capped,
     request_of,
 )
-from predictors.compiled import compiled, of_same_types
-from predictors.distribution import (
-    NO_ROW,
-    Evidence,
-    bayes_estimate,
-    cumulative,
-    levels_at,
-    quantile_at,
+from predictors.candidates import (
+    CAUTIOUS_RATE,
+    CHOSEN,
+    LEAST_COST_SO_FAR,
+    NO_RATE,
+    USUAL_DECISION,
+    Decision,
+    Wanted,
+    choose,
+    estimate_with_request,
+    gains_in,
 )
+from predictors.censoring import censored, revised
+from predictors.compiled import compiled, of_same_types
+from predictors.distribution import NO_ROW, Evidence, cumulative, levels_at, quantile_at
 from predictors.jobs import Basis, Completion, Interval, PastRun, Prediction, Submission
 from predictors.memory.calibration import (
     NOTHING,
@@ -44,25 +51,28 @@ from predictors.memory.choice import (
     Gains,
     gains_of_strangers,
     gains_of_user,
+    prior_of,
 )
 from predictors.memory.columns import (
+    NOBODY,
     NONCONFORMITY,
     PIT,
     REQUEST,
+    RUNNING,
     RUNTIME,
     UNKNOWN,
     USER,
     Columns,
     Floats,
+    JobQuery,
     RowWindow,
+    Running,
     within,
 )
 from predictors.memory.histograms import ENOUGH, Histograms
 from predictors.memory.job_table import JobTable
+from predictors.memory.running_jobs import RunningJobs
 from predictors.parameters import number
-
-WARY, WARIER = 0.1, 0.3
-"""Shares of all weight that candidates of ``auto`` give to the request."""
 
 EXPLAINED = 10
 """Most runs that an explanation names."""
@@ -70,19 +80,8 @@ EXPLAINED = 10
 YOUNG = "young-cluster"
 """Reason of an answer while too few runs have ended to correct levels."""
 
-CAUTIOUS_RATE = 0.075
-"""Share of underestimated jobs of users without runs, whatever the price.
-
-The largest of 0.05, 0.075, 0.1 and 0.15 at which ``attention`` and ``least-cost`` underestimate no
-more jobs of new users than of known ones, on each of the ten public logs.
-"""
-
 NOT_RUNNING = -1.0
-NO_RATE = -1.0
-"""The least expected cost decides; of a user without runs, CAUTIOUS_RATE."""
-
-PRICED = -2.0
-"""The least expected cost decides, also of a user without runs."""
+"""Elapsed seconds of a job that waits."""
 
 MEAN_LEVELS = 7
 """Number of quantiles, each with the same probability mass, whose mean is the mean runtime; odd, so
@@ -90,35 +89,20 @@ that one of them is the median, which is known."""
 
 _LEVEL, _WIDTH = 0, 1
 
+Choosing = tuple[Counts, CostSums]
+"""Counts of the calibration, and sums of the costs of candidates."""
+
 Limits = tuple[float, float]
 """Requested walltime, and seconds since the job's start or NOT_RUNNING."""
-
-Wanted = tuple[float, float, float, float, float]
-"""Price of an underestimate in mean runtimes, coverage, share of underestimated jobs (or NO_RATE or
-PRICED), seconds since the job's start or NOT_RUNNING, and share of all weight that the request has
-in the estimate of least expected cost."""
-
-
-class Decision(NamedTuple):
-    """Rule by which a prediction is taken from a distribution.
-
-    Attributes:
-        rate: NO_RATE or PRICED.
-        request_share: share of all weight that the request has.
-    """
-
-    rate: float = NO_RATE
-    request_share: float = 0.0
-
-
-USUAL_DECISION = Decision()
-"""The decision of a method by itself."""
 
 
 class Bounds(NamedTuple):
     """A prediction in numbers: runs, seconds, and whether levels were corrected.
 
     Without any run the seconds mean nothing.
+
+    Attributes:
+        is_request: whether the request answers, as the candidate that has cost least.
     """
 
     own: int
@@ -129,12 +113,16 @@ class Bounds(NamedTuple):
     mean: float
     upper: float
     is_corrected: bool
+    is_request: bool
 
 
 class DistributionMethod:
     """Base of methods that predict from a distribution of the job's runtime.
 
     A method defines ``name``, ``bounds`` and ``evidence``.
+
+    Attributes:
+        running: the jobs that are known to run.
 
     Args:
         price: penalty of an underestimate, in mean runtimes of the cluster (0 to 1000).
@@ -147,6 +135,7 @@ class DistributionMethod:
     def __init__(self, price: float, recent: JobTable) -> None:
         self._price = float(number("price", price, 0, 1000))
         self._recent = recent
+        self.running = RunningJobs()
 
     @property
     def price(self) -> float:
@@ -159,13 +148,19 @@ class DistributionMethod:
         return Memory(latest_jobs=self._recent.capacity)
 
     def bounds(
-        self, submission: Submission, window: RowWindow, wanted: Wanted, calibrated: Calibrated
+        self,
+        submission: Submission,
+        window: RowWindow,
+        wanted: Wanted,
+        calibrated: Calibrated,
+        running: Running,
     ) -> Bounds:
         """Return the prediction of a known user's job in numbers.
 
         Args:
             window: the rows of runs that may count for it.
             calibrated: what levels are corrected by.
+            running: like jobs that run.
         """
         raise NotImplementedError
 
@@ -182,9 +177,11 @@ class DistributionMethod:
         own = 0
         if self.has_distribution(submission):
             window = self._recent.window(submission)
+            if decision is LEAST_COST_SO_FAR:
+                self._calibration.histograms_at(window)
             found = self._bounds(submission, window, USUAL, NOTHING, decision)
             own = found.own
-        if not own:
+        if not own or found.is_request:
             return without_distribution(self.ask(submission, USUAL, decision))
         basis = Basis(jobs=own, reason="history")
         return capped(found.predicted, submission, method=self.name, basis=basis)
@@ -208,7 +205,7 @@ class DistributionMethod:
         prediction = Prediction(
             predicted_walltime=found.predicted,
             requested_walltime=submission.requested_walltime,
-            method=self.name,
+            method=REQUESTED if found.is_request else self.name,
             basis=basis if found.is_corrected else Basis(jobs=basis.jobs, reason=YOUNG),
             interval=Interval(lower=found.lower, upper=found.upper, coverage=question.coverage),
             median=found.median,
@@ -235,15 +232,15 @@ class DistributionMethod:
         return [float(seconds) for seconds in found]
 
     def observe(self, completion: Completion) -> None:
-        """Store the run among the recent ones."""
-        self._recent.add(completion)
+        """Store the run among the recent ones, with what ran like it at its submission."""
+        self._recent.add(completion, self.running.like(completion.submission))
         self._calibration.observed()
 
     def settle(self) -> bool:
         """Score some of the runs that wait for it; return whether others are left."""
         return self._calibration.settle()
 
-    def gains(self, submission: Submission, prior: Gains) -> tuple[bool, float, float, float]:
+    def gains(self, submission: Submission, prior: Gains) -> tuple[bool, Gains]:
         """Return whether the user has earlier runs, and the differences of cost of candidates."""
         window, calibration = self._recent.window(submission), self._calibration
         calibration.histograms_at(window)
@@ -252,9 +249,9 @@ class DistributionMethod:
 
     def cluster_gains(self, prior: Gains) -> tuple[Gains, Gains]:
         """Return the differences of cost on the cluster: for known users, and for strangers."""
-        costs = self._calibration.costs
-        known = gains_of_user(costs.nobody, costs.cluster[KNOWN], prior)
-        return known, gains_of_strangers(costs.cluster[STRANGERS])
+        cluster = self._calibration.costs.cluster
+        known = gains_of_user(np.zeros_like(cluster[KNOWN]), cluster[KNOWN], prior)
+        return known, gains_of_strangers(cluster[STRANGERS])
 
     def has_distribution(self, submission: Submission) -> bool:
         """Return whether the method can weigh runs for a job."""
@@ -270,14 +267,19 @@ class DistributionMethod:
     ) -> Bounds:
         """Answer a question in one call of machine code."""
         rate, elapsed = float(question.underestimation_rate or decision.rate), elapsed_of(question)
-        wanted = (self._price, float(question.coverage), rate, elapsed, decision.request_share)
-        return self.bounds(submission, window, wanted, (histograms, self._calibration.history))
+        _, share, weight = decision
+        wanted = (self._price, float(question.coverage), rate, elapsed, share, weight)
+        calibration, running = self._calibration, self.running.like(submission)
+        calibrated = (histograms, calibration.history, calibration.costs)
+        return self.bounds(submission, window, wanted, calibrated, running)
 
     def _evidence(self, submission: Submission) -> Evidence | None:
         """Return the evidence about a job; None without any run."""
         if not self.has_distribution(submission):
             return None
         evidence = self.evidence(submission)
+        if (running := self.running.like(submission)) is not NOBODY:
+            evidence, _ = revised_now(evidence, running, float(submission.requested_walltime))
         return evidence if evidence.own + evidence.others else None
 
     def _explanation(self, submission: Submission, elapsed: float) -> tuple[PastRun, ...]:
@@ -286,7 +288,9 @@ class DistributionMethod:
         Of a running job only support points count that are longer than it has run. Of runs with
         equal weights the newer comes first.
         """
-        evidence = self.evidence(submission)
+        evidence = self._evidence(submission)
+        if evidence is None:
+            return ()
         longer = evidence.values > elapsed
         total = float(evidence.weights[longer].sum())
         user = self._recent.ids_of(submission)[0]
@@ -346,26 +350,40 @@ def score_row(
 
 
 @compiled
-def bounds_of(evidence: Evidence, request: float, wanted: Wanted, counts: Counts) -> Bounds:
+def bounds_of(
+    evidence: Evidence, job: JobQuery, wanted: Wanted, calibrated: Choosing, running: Running
+) -> Bounds:
     """Return the prediction of a job in numbers.
 
     Args:
         evidence: the distribution of the job's runtime.
         wanted: without a rate, users without runs get CAUTIOUS_RATE.
+        calibrated: counts of the calibration, and sums of the costs of candidates.
+        running: like jobs that run.
     """
-    price, coverage, rate, elapsed, request_share = wanted
-    own, others = evidence.own, evidence.others
+    counts, sums = calibrated
+    price, own, others = wanted[0], evidence.own, evidence.others
+    found, is_revised = revised(evidence, running, job.request)
+    if wanted[4] == CHOSEN:
+        gains = gains_in((counts[1], job.user), sums, prior_of(price))
+        wanted = choose(wanted, gains, counts[1], running[RUNNING])
+    _, coverage, rate, elapsed, request_share, weight = wanted
+    if weight > 0.0 and running[RUNNING] > 0.0 and own > 0 and not is_revised:
+        found = censored(found, running, job.request, weight)
+    is_request = request_share >= 1.0 and rate < 0.0 and elapsed <= 0.0
     if rate == NO_RATE and own == 0:
         rate = CAUTIOUS_RATE
     seconds, lower, median, mean, upper, is_corrected = predict_interval(
-        evidence.values,
-        evidence.weights,
-        (request, elapsed),
-        (price * evidence.mean_runtime, request_share),
+        found.values,
+        found.weights,
+        (job.request, elapsed),
+        (price * evidence.mean_runtime, 0.0 if request_share >= 1.0 else request_share),
         (coverage, rate),
         counts,
     )
-    return Bounds(own, others, seconds, lower, median, mean, upper, is_corrected)
+    if is_request:
+        seconds = job.request
+    return Bounds(own, others, seconds, lower, median, mean, upper, is_corrected, is_request)
 
 
 @compiled
@@ -438,11 +456,15 @@ def _mean(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     return total / MEAN_LEVELS
 
 
+revised_now = of_same_types(revised)
+"""``revised`` for calls from Python."""
+
+
 @of_same_types
 @compiled
 def gains_at(
     columns: Columns, window: RowWindow, job: tuple[int, int], sums: CostSums, prior: Gains
-) -> tuple[bool, float, float, float]:
+) -> tuple[bool, Gains]:
     """Return whether a user has earlier runs, and the differences of cost of candidates.
 
     Args:
@@ -452,77 +474,8 @@ def gains_at(
         prior: the differences on a cluster without runs.
     """
     history, user = job
-    if familiarity_at(columns, window, history) == 0:
-        first, second, third = gains_of_strangers(sums.cluster[STRANGERS])
-        return False, first, second, third
-    own = sums.users[user] if user < len(sums.users) else sums.nobody
-    first, second, third = gains_of_user(own, sums.cluster[KNOWN], prior)
-    return True, first, second, third
-
-
-@compiled
-def estimate_with_request(
-    values: Floats, weights: Floats, request: float, decision: tuple[float, float]
-) -> float:
-    """Return the estimate of least expected cost, with a share of all weight on the request.
-
-    Args:
-        values: support points in ascending order, in seconds.
-        decision: seconds that an underestimate costs beside its error, and share of the request.
-    """
-    penalty, share = decision
-    count = len(values)
-    if share <= 0.0:
-        return bayes_estimate(values, weights, count, request, penalty)
-    points, all_weights = np.empty(count + 1), np.empty(count + 1)
-    total = 0.0
-    for index in range(count):
-        points[index], all_weights[index] = values[index], weights[index]
-        total += weights[index]
-    points[count], all_weights[count] = request, total * share / (1.0 - share)
-    return bayes_estimate(points, all_weights, count + 1, request, penalty)
-
-
-@compiled
-def candidate_costs(
-    evidence: Evidence, request: float, runtime: float, price: float
-) -> tuple[float, float, float, float]:
-    """Return the costs of the candidates of one distribution for an ended run.
-
-    The candidates for a user with earlier runs are the estimates with shares 0, 0.1 and 0.3 of the
-    request, and the request; for others the cautious quantile, the estimate, the request, and the
-    request again. The level of the cautious quantile is not corrected here.
-
-    Args:
-        evidence: the distribution that was predicted for the run.
-        price: of an underestimate, in mean runtimes.
-    """
-    values, weights, penalty = evidence.values, evidence.weights, price * evidence.mean_runtime
-    runtime = min(runtime, request)
-    priced = within(bayes_estimate(values, weights, len(values), request, penalty), request)
-    by_request = cost_of(request, runtime, penalty)
-    if evidence.own == 0:
-        cautious = quantile_at(values, cumulative(weights), request, 1.0 - CAUTIOUS_RATE)
-        return (
-            cost_of(within(cautious, request), runtime, penalty),
-            cost_of(priced, runtime, penalty),
-            by_request,
-            by_request,
-        )
-    wary = estimate_with_request(values, weights, request, (penalty, WARY))
-    warier = estimate_with_request(values, weights, request, (penalty, WARIER))
-    return (
-        cost_of(priced, runtime, penalty),
-        cost_of(within(wary, request), runtime, penalty),
-        cost_of(within(warier, request), runtime, penalty),
-        by_request,
-    )
-
-
-@compiled
-def cost_of(estimate: float, runtime: float, penalty: float) -> float:
-    """Return the error of an estimate, plus the penalty if it is too short, in seconds."""
-    return abs(estimate - runtime) + (penalty if estimate < runtime else 0.0)
+    familiarity = familiarity_at(columns, window, history)
+    return familiarity > 0, gains_in((familiarity, user), sums, prior)
 
 
 @compiled

@@ -2,27 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple, Self
 
-from msgspec.structs import replace
-
-from predictors.answers import (
+from predictors.answers import DistributionMethod
+from predictors.base import Memory, Question
+from predictors.candidates import (
+    LEAST_COST_SO_FAR,
     PRICED,
     USUAL_DECISION,
     WARIER,
     WARY,
     Decision,
-    DistributionMethod,
-    without_distribution,
 )
-from predictors.base import USUAL, Memory, Question
+from predictors.censoring import HEAVY, LIGHT
 from predictors.jobs import Completion, Prediction, Submission
-from predictors.memory.choice import Gains
+from predictors.memory.choice import Gains, prior_of
+from predictors.memory.columns import NOBODY
+from predictors.memory.running_jobs import Start
 from predictors.methods.attention import Attention
 from predictors.methods.forest import Forest
 from predictors.methods.forest_trees import LearnedForest
-from predictors.methods.requested import Requested
 from predictors.parameters import whole_number
 from predictors.tuning.forest_learning import learned_anew
 
@@ -35,33 +35,38 @@ class Candidate(NamedTuple):
 
     Attributes:
         is_forest: whether it is taken from the mean of the distributions of forest and attention.
-        decision: how it is taken from the distribution; None for the request.
+        decision: how it is taken from the distribution.
     """
 
     name: str
     is_forest: bool
-    decision: Decision | None
+    decision: Decision
 
 
 KNOWN = (
     Candidate("attention", is_forest=False, decision=USUAL_DECISION),
     Candidate("attention, request 10%", is_forest=False, decision=Decision(request_share=WARY)),
     Candidate("attention, request 30%", is_forest=False, decision=Decision(request_share=WARIER)),
-    Candidate("request", is_forest=False, decision=None),
+    Candidate("request", is_forest=False, decision=Decision(request_share=1.0)),
+    Candidate("attention, running jobs", is_forest=False, decision=Decision(running=LIGHT)),
+    Candidate("attention, running jobs 3x", is_forest=False, decision=Decision(running=HEAVY)),
     Candidate("forest", is_forest=True, decision=USUAL_DECISION),
     Candidate("forest, request 10%", is_forest=True, decision=Decision(request_share=WARY)),
     Candidate("forest, request 30%", is_forest=True, decision=Decision(request_share=WARIER)),
 )
-"""Candidates for users with earlier runs, in the order of ``predictors.memory.choice``."""
+"""Candidates for users with earlier runs, in the order of ``predictors.candidates``."""
 
 STRANGERS = (
     Candidate("cautious quantile", is_forest=False, decision=USUAL_DECISION),
     Candidate("attention", is_forest=False, decision=Decision(rate=PRICED)),
-    Candidate("request", is_forest=False, decision=None),
-    Candidate("request", is_forest=False, decision=None),
+    Candidate("request", is_forest=False, decision=Decision(request_share=1.0)),
     Candidate("forest", is_forest=True, decision=Decision(rate=PRICED)),
 )
 """Candidates for users without earlier runs."""
+
+
+CandidateCosts = Sequence[tuple[Candidate, float]]
+"""Candidates in their order, and how much more each has cost than the first."""
 
 
 class Auto:
@@ -122,21 +127,13 @@ class Auto:
 
     def predict(self, submission: Submission) -> Prediction:
         """Predict by the candidate of least cost."""
-        method, candidate = self._answering(submission)
-        if candidate.decision is None:
-            return without_distribution(self.ask(submission, USUAL))
-        return method.decide(submission, candidate.decision)
+        method, decision = self._answering(submission)
+        return method.decide(submission, decision)
 
     def ask(self, submission: Submission, question: Question) -> Prediction:
         """Predict by the candidate of least cost, with median and interval."""
-        method, candidate = self._answering(submission)
-        if candidate.decision is not None:
-            return method.ask(submission, question, candidate.decision)
-        prediction = method.ask(submission, question)
-        if question.underestimation_rate or question.elapsed:
-            return prediction
-        request = float(submission.requested_walltime)
-        return replace(prediction, predicted_walltime=request, method=Requested.name)
+        method, decision = self._answering(submission)
+        return method.ask(submission, question, decision)
 
     def quantiles(
         self, submission: Submission, shares: Sequence[float], elapsed: float | None = None
@@ -146,55 +143,76 @@ class Auto:
 
     def costs(self, submission: Submission) -> Mapping[str, float]:
         """Return by candidate how much more it has cost than the first, in shares of its cost."""
-        candidates, costs = self._costs(submission)
-        return {each.name: cost for each, cost in zip(candidates, costs, strict=False)}
+        return named(self._costs(submission))
 
     def cluster_costs(self) -> tuple[Mapping[str, float], Mapping[str, float]]:
         """Return ``costs`` on the cluster: for users with earlier runs, and for those without."""
-        by_request, by_forest = prior_of(self._attention.price)
-        sums = [self._attention.cluster_gains(by_request)]
+        price = self._attention.price
+        known, strangers = self._attention.cluster_gains(prior_of(price))
+        of_forest: tuple[Gains, Gains] | tuple[()] = ()
         if self._forest.learned is not None:
-            sums.append(self._forest.cluster_gains(by_forest))
-        gains = [(0.0, *chain.from_iterable(each)) for each in zip(*sums, strict=True)]
-        known, strangers = (
-            {candidate.name: gain for candidate, gain in zip(candidates, each, strict=False)}
-            for candidates, each in zip((KNOWN, STRANGERS), gains, strict=True)
+            of_forest = self._forest.cluster_gains(prior_by_forest(price))
+        return (
+            named(costs_of_known(known, *of_forest[:1])),
+            named(costs_of_strangers(strangers, *of_forest[1:])),
         )
-        return known, strangers
+
+    def started(self, start: Start) -> None:
+        """Note a job that runs."""
+        self._attention.running.started(start)
 
     def observe(self, completion: Completion) -> None:
         """Learn from a run, and learn a forest if one is due."""
         self._attention.observe(completion)
         self._forest.observe(completion)
+        self._attention.running.ended(completion)
         self._ended += 1
         since = self._ended - FEWEST_RUNS
         if self._every and since >= 0 and since % self._every == 0:
             self.renew(learned_anew(self._forest))
 
-    def _answering(self, submission: Submission) -> tuple[DistributionMethod, Candidate]:
-        """Return the candidate of least cost, the first among equals, and its method."""
-        candidates, costs = self._costs(submission)
-        candidate = candidates[costs.index(min(costs))]
-        return self._forest if candidate.is_forest else self._attention, candidate
+    def _answering(self, submission: Submission) -> tuple[DistributionMethod, Decision]:
+        """Return the method and the decision that answer.
 
-    def _costs(self, submission: Submission) -> tuple[Sequence[Candidate], Sequence[float]]:
-        """Return candidates and their differences of cost to the first, in shares of its cost."""
+        Without a forest the choice is made in the machine code that answers.
+        """
+        if not self._forest.has_distribution(submission):
+            return self._attention, LEAST_COST_SO_FAR
+        costs = self._costs(submission)
+        if self._attention.running.like(submission) is NOBODY:
+            costs = [each for each in costs if not each[0].decision.running]
+        candidate, _ = min(costs, key=itemgetter(1))
+        return self._forest if candidate.is_forest else self._attention, candidate.decision
+
+    def _costs(self, submission: Submission) -> CandidateCosts:
+        """Return the candidates for a job with their costs, in their order."""
         if not self._attention.has_distribution(submission):
-            return KNOWN, (0.0,)
-        by_request, by_forest = prior_of(self._attention.price)
-        is_known, *gains = self._attention.gains(submission, by_request)
-        candidates = KNOWN if is_known else STRANGERS
+            return [(KNOWN[0], 0.0)]
+        price = self._attention.price
+        is_known, gains = self._attention.gains(submission, prior_of(price))
+        found = [gains]
         if self._forest.has_distribution(submission):
-            gains += self._forest.gains(submission, by_forest)[1:]
-        return candidates, [0.0, *gains][: len(candidates)]
+            found.append(self._forest.gains(submission, prior_by_forest(price))[1])
+        return costs_of_known(*found) if is_known else costs_of_strangers(*found)
+
+
+def costs_of_known(gains: Gains, of_forest: Sequence[float] = ()) -> CandidateCosts:
+    """Return candidates with costs, from the differences of attention and of forest."""
+    return [*zip(KNOWN, [0.0, *gains, *of_forest[:3]], strict=False)]
+
+
+def costs_of_strangers(gains: Gains, of_forest: Sequence[float] = ()) -> CandidateCosts:
+    """Like ``costs_of_known``, for users without earlier runs."""
+    return [*zip(STRANGERS, [0.0, *gains[:2], *of_forest[:1]], strict=False)]
+
+
+def named(costs: CandidateCosts) -> Mapping[str, float]:
+    """Return the costs by name of the candidate."""
+    return {candidate.name: cost for candidate, cost in costs}
 
 
 @lru_cache
-def prior_of(price: float) -> tuple[Gains, Gains]:
-    """Return the differences of cost on a cluster without runs, by attention and by forest.
-
-    They are an assumption, not a measurement of the site: before anything is known, a share on the
-    request is taken to cost 3, 8 and 20% less at a price of 1, 3 and 10 mean runtimes.
-    """
-    warier = -0.03 * price / (1.0 + price / 20.0)
-    return (warier / 2, warier, 0.0), (0.0, warier / 2, warier)
+def prior_by_forest(price: float) -> Gains:
+    """Return ``prior_of`` for the candidates of forest."""
+    half, whole, *_ = prior_of(price)
+    return 0.0, half, whole, 0.0, 0.0

@@ -13,6 +13,9 @@ SHORTEST_ESTIMATE = 1.0
 DEFAULT_METHOD = "auto"
 """The method that predicts if neither the caller nor the settings name one."""
 
+REQUESTED = "requested"
+"""The method whose prediction is the request."""
+
 COLD_START = Basis(jobs=0, reason="cold-start")
 """The basis of a prediction without any usable history."""
 

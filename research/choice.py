@@ -20,7 +20,7 @@ from predictors.memory.columns import Floats
 from predictors.registry import AUTO, create
 from predictors.tuning.forest_learning import learned_anew
 from simulator.cli.options import Distributed, Processes
-from simulator.replay.trace_replay import InProcess, play_jobs, replay
+from simulator.replay.trace_replay import InProcess, play_jobs, replay, start_of
 from simulator.reports.tables import text_table
 from terminal.console import out
 from terminal.options import Limit
@@ -96,7 +96,11 @@ def predictions_of_auto(
             for site in sites:
                 site.renew(learned)
 
-    play_jobs(log, ended=observe, submitted=submitted)
+    def started(job: int) -> None:
+        for site in sites:
+            site.started(start_of(log[job]))
+
+    play_jobs(log, ended=observe, submitted=submitted, started=started)
     return predicted, of_forest
 
 

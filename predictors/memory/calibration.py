@@ -65,8 +65,8 @@ _NOT_COUNTED: Ranges = ((0, 0), (0, 0), (0, 0))
 Counts = tuple[Histograms, int]
 """Histograms of the last runs, and the familiarity group of the job."""
 
-Calibrated = tuple[Histograms, int]
-"""Histograms of the last runs, and ``Calibration.history``."""
+Calibrated = tuple[Histograms, int, CostSums]
+"""Histograms of the last runs, ``Calibration.history``, and sums of the costs of candidates."""
 
 GroupWeights = tuple[float, float, float, float]
 """Weight of a run in the job's group and among all runs, in the shorter and the longer window."""
@@ -254,7 +254,7 @@ class RowRange:
 @compiled
 def counts_at(columns: Columns, window: RowWindow, calibrated: Calibrated) -> Counts:
     """Return the counts for a window's user, from those of all jobs."""
-    histograms, history = calibrated
+    histograms, history, _ = calibrated
     return histograms, familiarity_at(columns, window, history)
 
 

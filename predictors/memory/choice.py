@@ -59,7 +59,7 @@ PRIOR_RUNS = 300.0
 STRANGERS_ENOUGH = 100.0
 """Fewest runs of users without earlier runs, in weight, that decide how such users are answered."""
 
-DIFFERENCES = 3
+DIFFERENCES = 5
 """Number of candidates beside the first that a table has costs of."""
 
 _RUNS, _SECONDS = 1_024.0, 16.0
@@ -80,18 +80,15 @@ class CostSums(NamedTuple):
 
     Attributes:
         cluster: of known users, each up to ``MOST_OF_USER`` runs, and of strangers.
-        nobody: of a user without runs.
     """
 
     users: Sums
     cluster: Sums
-    nobody: Sums
 
 
 def no_sums(users: int = 1) -> CostSums:
     """Return empty sums with room for a number of users."""
-    shapes = ((users, _FIELDS), (2, _FIELDS), (_FIELDS,))
-    return CostSums(*(np.zeros(shape, np.int64) for shape in shapes))
+    return CostSums(np.zeros((users, _FIELDS), np.int64), np.zeros((2, _FIELDS), np.int64))
 
 
 def with_room(sums: CostSums, users: int) -> CostSums:
@@ -103,10 +100,12 @@ def with_room(sums: CostSums, users: int) -> CostSums:
     return longer._replace(cluster=sums.cluster)
 
 
+Costs = tuple[float, float, float, float, float, float]
+"""Costs of the first candidate of a distribution and of the others, in seconds."""
+
+
 @compiled
-def write_costs(
-    numbers: Floats, row: int, costs: tuple[float, float, float, float], most: float
-) -> None:
+def write_costs(numbers: Floats, row: int, costs: Costs, most: float) -> None:
     """Write the cost of the first candidate for a run, and the differences of the others.
 
     Args:
@@ -204,8 +203,21 @@ def _add_bounded(cluster: Sums, user: Sums, change: int) -> None:
         cluster[field] += change * int(np.rint(user[field] * share))
 
 
-Gains = tuple[float, float, float]
+Gains = tuple[float, float, float, float, float]
 """Differences of cost of the other candidates, in shares of the cost of the first."""
+
+NO_GAINS: Gains = (0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@compiled
+def prior_of(price: float) -> Gains:
+    """Return the differences of cost on a cluster without runs.
+
+    They are an assumption, not a measurement of the site: before anything is known, a share on the
+    request is taken to cost 3, 8 and 20% less at a price of 1, 3 and 10 mean runtimes.
+    """
+    warier = -0.03 * price / (1.0 + price / 20.0)
+    return warier / 2, warier, 0.0, 0.0, 0.0
 
 
 @compiled
@@ -222,12 +234,18 @@ def gains_of_user(user: Sums, cluster: Sums, prior: Gains) -> Gains:
             own = user[2 + place] / user[1]
             gain = (own_runs * own + SHRINKAGE * gain) / (own_runs + SHRINKAGE)
         gains[place] = gain
-    return gains[0], gains[1], gains[2]
+    return gains[0], gains[1], gains[2], gains[3], gains[4]
 
 
 @compiled
 def gains_of_strangers(cluster: Sums) -> Gains:
     """Return the differences for users without earlier runs; 0 on too few such runs."""
     if cluster[0] / _RUNS < STRANGERS_ENOUGH or cluster[1] <= 0:
-        return 0.0, 0.0, 0.0
-    return cluster[2] / cluster[1], cluster[3] / cluster[1], cluster[4] / cluster[1]
+        return NO_GAINS
+    return (
+        cluster[2] / cluster[1],
+        cluster[3] / cluster[1],
+        cluster[4] / cluster[1],
+        cluster[5] / cluster[1],
+        cluster[6] / cluster[1],
+    )

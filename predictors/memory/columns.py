@@ -18,6 +18,10 @@ from predictors.jobs import usage_of
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int32]
+Running = NDArray[np.float32]
+"""Like jobs that run: their number, how many have ended meanwhile, and elapsed times in seconds,
+ascending; of more than ``MOST_ELAPSED`` jobs evenly spaced ones."""
+
 Columns = tuple[Floats, Ids, Floats]
 """Numbers by row, ids by row, and the bounds of the features by block of rows."""
 
@@ -67,7 +71,7 @@ Features = tuple[float, float, float]
 
 PROCESSORS, REQUEST, MEMORY, RUNTIME, END, SUBMIT, TOTAL = range(7)
 PIT, NONCONFORMITY, FAMILIARITY, PIT_PLACE, NONCONFORMITY_PLACE = range(7, 12)
-WEIGHT, COST, FIRST, SECOND, THIRD = range(12, 17)
+WEIGHT, COST, FIRST, SECOND, THIRD, FOURTH, FIFTH = range(12, 19)
 """Rows of the matrix of numbers; NaN is unknown.
 
 TOTAL is the running total of runtimes in whole seconds; only differences are meaningful, and they
@@ -76,7 +80,7 @@ are exact. The other rows of names are derived from the first: see ``calibration
 and ``choice`` for the costs of candidates.
 """
 
-NUMBERS, NUMBERS_WITH_COSTS = 12, 17
+NUMBERS, NUMBERS_WITH_COSTS = 12, 19
 """Number of rows of the matrix of numbers, without and with the costs of candidates."""
 
 FEATURES = 3
@@ -88,6 +92,16 @@ run of the same user; it lies before all rows if there is none."""
 
 NOWHERE = -1
 """Row of a previous run where there is none, and of a run without a user."""
+
+RUNNING, ENDED, ELAPSED = range(3)
+"""Places in ``Running``: the number of running jobs, the number of like jobs that have started with
+or after the first of them and have ended, and the first elapsed time."""
+
+MOST_ELAPSED = 8
+"""Most elapsed times of like jobs that run."""
+
+NOBODY: Running = np.zeros(ELAPSED + MOST_ELAPSED, np.float32)
+"""No running jobs; never written to."""
 
 ATTRIBUTES = 4
 """Number of rows, from the first, that are interned attributes."""

@@ -2,9 +2,11 @@
 
 import math
 from copy import copy, deepcopy
+from typing import Any
 from weakref import ref
 
 import numpy as np
+from numpy.typing import NDArray
 
 from predictors.jobs import Completion, PastRun, Submission
 from predictors.memory import columns
@@ -15,6 +17,7 @@ from predictors.memory.columns import (
     END,
     FEATURES,
     NEW,
+    NOBODY,
     NOWHERE,
     NUMBERS,
     NUMBERS_WITH_COSTS,
@@ -28,6 +31,7 @@ from predictors.memory.columns import (
     Ids,
     JobQuery,
     RowWindow,
+    Running,
 )
 
 LATE_JOBS = 1_000
@@ -122,6 +126,7 @@ class JobTable:
         has_costs: whether costs of candidates are stored too.
 
     Attributes:
+        running: like jobs that ran at a run's submission, by row; empty without costs.
         moved: number of rows by which all rows were moved back so far. A row plus ``moved`` is a
             number that stays the same until a run is inserted before it.
     """
@@ -131,7 +136,7 @@ class JobTable:
         self.capacity = capacity
         self.moved = 0
         self._changes: list[ref[RowChanges]] = []
-        self._names_jobs = names_jobs
+        self._names_jobs, self._has_costs = names_jobs, has_costs
         self._first = 0
         self._stop = 0
         self._interned = tuple(InternedNames() for _ in TEMPLATE_ATTRIBUTES)
@@ -183,8 +188,13 @@ class JobTable:
             float(submission.submit_time),
         )
 
-    def add(self, completion: Completion) -> None:
-        """Store a run that has ended, unless the table is full of runs that ended later."""
+    def add(self, completion: Completion, running: Running = NOBODY) -> None:
+        """Store a run that has ended, unless the table is full of runs that ended later.
+
+        Args:
+            completion: the run.
+            running: like jobs that ran at its submission.
+        """
         if len(self) == self.capacity:
             if completion.end_time < self._numbers[END, self._first]:
                 return
@@ -209,7 +219,10 @@ class JobTable:
         )
         window = (self._first, self._stop)
         place = columns.insert(self._columns, window, row, ids, self._newest)
-        self._name(place, submission.job_id)
+        if self._names_jobs:
+            self._put(self._jobs, place, submission.job_id)
+        if self._has_costs:
+            self._put(self.running, place, running)
         self._stop += 1
         for reference in self._changes:
             if changes := reference():
@@ -267,11 +280,11 @@ class JobTable:
                 return None
         return ids[0], ids[1], ids[2], ids[3]
 
-    def _name(self, place: int, job: str | None) -> None:
-        if len(self._jobs):
-            if place < self._stop:
-                self._jobs[place + 1 : self._stop + 1] = self._jobs[place : self._stop]
-            self._jobs[place] = job
+    def _put(self, values: NDArray[Any], place: int, value: object) -> None:
+        """Insert the value of a run at its place."""
+        if place < self._stop:
+            values[place + 1 : self._stop + 1] = values[place : self._stop]
+        values[place] = value
 
     def _forget_oldest(self) -> None:
         oldest = self._attributes[:ATTRIBUTES, self._first].tolist()
@@ -286,9 +299,10 @@ class JobTable:
             self._move_back()
             return
         numbers, attributes, bounds = self._columns
-        jobs = self._jobs
+        jobs, running = self._jobs, self.running
         self._take_room(min(2 * rows, 2 * self.capacity + 1))
         self._jobs[: len(jobs)] = jobs
+        self.running[: len(running)] = running
         for longer, before in zip(self._columns, (numbers, attributes, bounds), strict=True):
             longer[:, : before.shape[1]] = before
 
@@ -300,6 +314,7 @@ class JobTable:
         bounds = np.full((2 * FEATURES, rows // BLOCK + 1), np.nan)
         self._columns = (self._numbers, self._attributes, bounds)
         self._jobs = np.full(rows if self._names_jobs else 0, None, dtype=object)
+        self.running = np.zeros((rows if self._has_costs else 0, len(NOBODY)), np.float32)
 
     def _become_own(self) -> None:
         """Replace everything that is shared with the table that this one is a shallow copy of."""
@@ -307,6 +322,7 @@ class JobTable:
         self._columns = (numbers, attributes, bounds)
         self._numbers, self._attributes = numbers, attributes
         self._newest, self._jobs = self._newest.copy(), self._jobs.copy()
+        self.running = self.running.copy()
         self._interned = deepcopy(self._interned)
         self._changes = []
 
@@ -315,8 +331,9 @@ class JobTable:
         count = len(self)
         self._numbers[:, :count] = self._numbers[:, rows]
         self._attributes[:, :count] = self._attributes[:, rows]
-        if len(self._jobs):
-            self._jobs[:count] = self._jobs[rows]
+        for values in (self._jobs, self.running):
+            if len(values):
+                values[:count] = values[rows]
         for places in (self._attributes[PREVIOUS, :count], self._newest):
             np.maximum(places - self._first, UNKNOWN, out=places)
         self.moved += self._first

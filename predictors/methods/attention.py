@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from predictors.answers import Bounds, DistributionMethod, Wanted
+from predictors.answers import Bounds, DistributionMethod
+from predictors.candidates import Wanted
 from predictors.distribution import Evidence
 from predictors.jobs import Completion, Submission, without_digits
 from predictors.memory.calibration import Calibrated, Calibration, capacity_for
-from predictors.memory.columns import Floats, JobQuery, RowWindow
+from predictors.memory.columns import Floats, JobQuery, RowWindow, Running
 from predictors.memory.job_table import JobTable
 from predictors.memory.recalibration import RECALIBRATED
 from predictors.methods import attention_decision
@@ -74,7 +75,12 @@ class Attention(DistributionMethod):
         return {"price": self._price, "history": self._history}
 
     def bounds(
-        self, submission: Submission, window: RowWindow, wanted: Wanted, calibrated: Calibrated
+        self,
+        submission: Submission,
+        window: RowWindow,
+        wanted: Wanted,
+        calibrated: Calibrated,
+        running: Running,
     ) -> Bounds:
         """Return the prediction of a known user's job in numbers."""
         return attention_decision.bounds(
@@ -85,6 +91,7 @@ class Attention(DistributionMethod):
             self._model,
             wanted,
             calibrated,
+            running,
         )
 
     def evidence(self, submission: Submission) -> Evidence:
@@ -123,9 +130,9 @@ class Attention(DistributionMethod):
         on_two_cores(begin, end, self._score_rows)
 
     def _score_rows(self, begin: int, end: int) -> None:
-        rows = (self._recent.first, begin, end)
-        price = float(self._price)
-        attention_decision.score_rows(self._recent.columns, rows, self._history, self._model, price)
+        rows, settings = (self._recent.first, begin, end), (self._history, float(self._price))
+        recent = self._recent
+        attention_decision.score_rows(recent.columns, recent.running, rows, settings, self._model)
 
 
 def on_two_cores(begin: int, end: int, work: Callable[[int, int], None]) -> None:

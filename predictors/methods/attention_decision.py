@@ -6,8 +6,10 @@ with a prior for runtimes that no past run had, the tail mixture (5, 6).
 
 import numpy as np
 
-from predictors.answers import Bounds, Wanted, bounds_of, candidate_costs, score_row
+from predictors.answers import Bounds, bounds_of, score_row
 from predictors.base import SHORTEST_ESTIMATE
+from predictors.candidates import Wanted, candidate_costs
+from predictors.censoring import revised
 from predictors.compiled import compiled, compiled_for_threads, of_same_types
 from predictors.distribution import NO_ROW, Evidence, RowIds
 from predictors.memory.calibration import Calibrated, counts_at
@@ -22,6 +24,7 @@ from predictors.memory.columns import (
     Floats,
     JobQuery,
     RowWindow,
+    Running,
     within,
 )
 from predictors.methods.attention_features import Singles, Support
@@ -74,15 +77,21 @@ def bounds(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     model: Model,
     wanted: Wanted,
     calibrated: Calibrated,
+    running: Running,
 ) -> Bounds:
     """Return the prediction by ``evidence_of``, which takes the first arguments."""
     found = evidence_of(columns, window, job, history, model)
-    return bounds_of(found, job.request, wanted, counts_at(columns, window, calibrated))
+    counts = counts_at(columns, window, calibrated)
+    return bounds_of(found, job, wanted, (counts, calibrated[2]), running)
 
 
 @compiled_for_threads
 def score_rows(
-    columns: Columns, rows: tuple[int, int, int], history: int, model: Model, price: float
+    columns: Columns,
+    running: Singles,
+    rows: tuple[int, int, int],
+    settings: tuple[int, float],
+    model: Model,
 ) -> None:
     """Write PIT value, score and costs of each of the rows, by what was predicted for it.
 
@@ -90,12 +99,14 @@ def score_rows(
     runs that the table may have dropped.
 
     Args:
+        running: like jobs that ran at its submission, by row.
         rows: first row of all; begin and end of the rows to write.
-        history: number of last runs that are searched.
-        price: of an underestimate, in mean runtimes.
+        settings: number of last runs that are searched, and price of an underestimate.
     """
     oldest, begin, end = rows
+    history, price = settings
     numbers, attributes, _ = columns
+    nobody = np.zeros(running.shape[1], np.float32)
     support = no_support()
     for row in range(begin, end):
         numbers[PIT, row] = numbers[NONCONFORMITY, row] = -1.0
@@ -106,9 +117,12 @@ def score_rows(
         if count > 1:
             values, weights, runs = weigh(columns, window, history, job, (support, count), model)
             request, runtime = numbers[REQUEST, row], numbers[RUNTIME, row]
-            score_row(numbers, row, values, weights, min(SHORTEST_ESTIMATE, request))
-            found = Evidence(values, weights, runs, own, others, mean)
-            costs = candidate_costs(found, request, runtime, price)
+            found, is_revised = revised(
+                Evidence(values, weights, runs, own, others, mean), running[row], request
+            )
+            score_row(numbers, row, found.values, found.weights, min(SHORTEST_ESTIMATE, request))
+            others_running = nobody if is_revised else running[row]
+            costs = candidate_costs(found, others_running, (request, runtime), price)
             write_costs(numbers, row, costs, MOST_MEANS * mean)
 
 

@@ -6,12 +6,13 @@ from typing import Any, Self
 import numpy as np
 from msgspec.structs import replace
 
-from predictors.answers import Bounds, DistributionMethod, Wanted
+from predictors.answers import Bounds, DistributionMethod
 from predictors.base import USUAL
+from predictors.candidates import Wanted
 from predictors.distribution import Evidence
 from predictors.jobs import LATEST_TIME, Completion, Submission
 from predictors.memory.calibration import Calibrated, Calibration, capacity_for
-from predictors.memory.columns import Floats, Ids, RowWindow
+from predictors.memory.columns import Floats, Ids, RowWindow, Running
 from predictors.memory.histograms import LONGEST_WINDOW
 from predictors.memory.job_table import LATE_JOBS, JobTable
 from predictors.methods import forest_decision
@@ -86,7 +87,12 @@ class Forest(DistributionMethod):
         )
 
     def bounds(
-        self, submission: Submission, window: RowWindow, wanted: Wanted, calibrated: Calibrated
+        self,
+        submission: Submission,
+        window: RowWindow,
+        wanted: Wanted,
+        calibrated: Calibrated,
+        running: Running,
     ) -> Bounds:
         """Return the prediction of a known user's job in numbers."""
         return forest_decision.bounds(
@@ -99,6 +105,7 @@ class Forest(DistributionMethod):
             self._index.leaves,
             wanted,
             calibrated,
+            running,
         )
 
     def has_distribution(self, submission: Submission) -> bool:
@@ -204,5 +211,7 @@ class Forest(DistributionMethod):
 
     def _score_rows(self, begin: int, end: int, leaves: Leaves) -> None:
         rows = (self._recent.first, begin, end)
-        columns, price = self._recent.columns, float(self._price)
-        forest_decision.score_rows(columns, rows, self._settings, self._model, leaves, price)
+        recent, price = self._recent, float(self._price)
+        forest_decision.score_rows(
+            recent.columns, recent.running, rows, self._settings, self._model, leaves, price
+        )

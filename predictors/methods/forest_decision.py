@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from predictors.answers import Bounds, Wanted, bounds_of, candidate_costs, score_row
+from predictors.answers import Bounds, bounds_of, score_row
 from predictors.base import SHORTEST_ESTIMATE
+from predictors.candidates import Wanted, candidate_costs
+from predictors.censoring import revised
 from predictors.compiled import compiled, compiled_for_threads, of_same_types
 from predictors.distribution import Evidence
 from predictors.memory.calibration import Calibrated, counts_at
@@ -19,6 +21,7 @@ from predictors.memory.columns import (
     Ids,
     JobQuery,
     RowWindow,
+    Running,
 )
 from predictors.methods.attention_decision import Model, mix_tails
 from predictors.methods.attention_features import Singles, Support
@@ -72,10 +75,12 @@ def bounds(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     leaves: Leaves,
     wanted: Wanted,
     calibrated: Calibrated,
+    running: Running,
 ) -> Bounds:
     """Return the prediction by ``evidence_of``, which takes the first arguments."""
     found = evidence_of(columns, window, job, settings, model, trees, leaves)
-    return bounds_of(found, job.request, wanted, counts_at(columns, window, calibrated))
+    counts = counts_at(columns, window, calibrated)
+    return bounds_of(found, job, wanted, (counts, calibrated[2]), running)
 
 
 @compiled
@@ -177,6 +182,7 @@ def distribution_of_row(  # noqa: PLR0913, PLR0917 - machine code takes no struc
 @compiled_for_threads
 def score_rows(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     columns: Columns,
+    running: Singles,
     rows: tuple[int, int, int],
     settings: Settings,
     model: Model,
@@ -189,12 +195,16 @@ def score_rows(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     mean of both distributions, which is attention alone for runs that all trees were learned on.
 
     Args:
+        running: like jobs that ran at its submission, by row.
         rows: first row of all; begin and end of the rows to write.
         price: of an underestimate, in mean runtimes.
     """
     oldest, begin, end = rows
     numbers, attributes, _ = columns
-    work = (no_support(), np.empty(_COUNT, np.float32))
+    work, nobody = (
+        (no_support(), np.empty(_COUNT, np.float32)),
+        np.zeros(running.shape[1], np.float32),
+    )
     for row in range(begin, end):
         numbers[PIT, row] = numbers[NONCONFORMITY, row] = -1.0
         if attributes[USER, row] >= 0:
@@ -202,14 +212,14 @@ def score_rows(  # noqa: PLR0913, PLR0917 - machine code takes no struct
                 columns, (oldest, row), settings, model, leaves, work
             )
             if len(found.values) > 0:
-                request, runtime = numbers[REQUEST, row], numbers[RUNTIME, row]
-                score_row(
-                    numbers, row, found.values, found.weights, min(SHORTEST_ESTIMATE, request)
-                )
-                of_attention = candidate_costs(attention, request, runtime, price)
+                job = numbers[REQUEST, row], numbers[RUNTIME, row]
+                found, _ = revised(found, running[row], job[0])
+                score_row(numbers, row, found.values, found.weights, min(SHORTEST_ESTIMATE, job[0]))
+                attention, _ = revised(attention, running[row], job[0])
+                of_attention = candidate_costs(attention, nobody, job, price)
                 costs = of_attention
                 if numbers[END, row] > settings[5]:
-                    costs = candidate_costs(found, request, runtime, price)
-                estimate = costs[0] if found.own > 0 else costs[1]
-                costs = (of_attention[0], estimate, costs[1], costs[2])
+                    costs = candidate_costs(found, nobody, job, price)
+                first, estimate = of_attention[0], costs[0] if found.own > 0 else costs[1]
+                costs = (first, estimate, costs[1], costs[2], first, first)
                 write_costs(numbers, row, costs, MOST_MEANS * found.mean_runtime)

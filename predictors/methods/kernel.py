@@ -5,7 +5,8 @@
 
 import numpy as np
 
-from predictors.answers import Bounds, Wanted, bounds_of, score_row
+from predictors.answers import Bounds, bounds_of, score_row
+from predictors.candidates import Wanted
 from predictors.compiled import compiled, compiled_for_threads, of_same_types
 from predictors.distribution import NO_ROW, Evidence, RowIds
 from predictors.memory.calibration import Calibrated, counts_at
@@ -27,6 +28,7 @@ from predictors.memory.columns import (
     Floats,
     JobQuery,
     RowWindow,
+    Running,
     rows_until,
     usage,
     width,
@@ -121,10 +123,12 @@ def bounds(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     settings: tuple[int, int],
     wanted: Wanted,
     calibrated: Calibrated,
+    running: Running,
 ) -> Bounds:
     """Return the prediction by ``weigh``, which takes the first arguments."""
     found = weigh(columns, window, job, settings)
-    return bounds_of(found, job.request, wanted, counts_at(columns, window, calibrated))
+    counts = counts_at(columns, window, calibrated)
+    return bounds_of(found, job, wanted, (counts, calibrated[2]), running)
 
 
 @compiled_for_threads

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from predictors.answers import Bounds, DistributionMethod, Wanted
+from predictors.answers import Bounds, DistributionMethod
+from predictors.candidates import Wanted
 from predictors.distribution import Evidence
 from predictors.jobs import Submission
 from predictors.memory.calibration import Calibrated, Calibration, capacity_for
-from predictors.memory.columns import RowWindow
+from predictors.memory.columns import RowWindow, Running
 from predictors.memory.job_table import JobTable
 from predictors.methods import kernel
 from predictors.parameters import whole_number
@@ -72,11 +73,17 @@ class LeastCost(DistributionMethod):
         return {"price": self._price, "window": self._window, "history": self._history}
 
     def bounds(
-        self, submission: Submission, window: RowWindow, wanted: Wanted, calibrated: Calibrated
+        self,
+        submission: Submission,
+        window: RowWindow,
+        wanted: Wanted,
+        calibrated: Calibrated,
+        running: Running,
     ) -> Bounds:
         """Return the prediction of a known user's job in numbers."""
         job, settings = self._recent.job(submission), (self._window, self._history)
-        return kernel.bounds(self._recent.columns, window, job, settings, wanted, calibrated)
+        columns = self._recent.columns
+        return kernel.bounds(columns, window, job, settings, wanted, calibrated, running)
 
     def evidence(self, submission: Submission) -> Evidence:
         """Return the distribution of a job's runtime by the kernel."""

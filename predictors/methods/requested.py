@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from predictors.base import Memory, request_of
+from predictors.base import REQUESTED, Memory, request_of
 from predictors.jobs import Basis, Completion, Prediction, Submission
 
 _BASIS = Basis(jobs=0, reason="request")
@@ -11,7 +11,7 @@ _BASIS = Basis(jobs=0, reason="request")
 class Requested:
     """Predicts the requested walltime. Learns nothing."""
 
-    name = "requested"
+    name = REQUESTED
     memory = Memory()
 
     def __init__(self) -> None:  # without it, Python does not name an unexpected parameter

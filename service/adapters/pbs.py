@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from predictors.jobs import Status
+from predictors.jobs import Completion, Status
 from service.adapters.runs import Reason, SkippedError, check_times, ended_run
 from service.adapters.values import count, kibibytes, moment, text
 from terminal.words import clock
@@ -15,7 +15,7 @@ from terminal.words import clock
 if TYPE_CHECKING:
     from service.store import ReportedCompletion
 
-ENDED, RERUN = "E", "R"
+ENDED, RERUN, STARTED = "E", "R", "S"
 
 LONGEST_RECORD = 1 << 19
 """Characters; where jobs have thousands of nodes, the nodes alone are a hundred thousand."""
@@ -51,23 +51,60 @@ def completion_of(
     stamp, kind, job_id, message = _parts(line)
     if kind not in (ENDED, RERUN):
         raise SkippedError(Reason.OTHER_RECORD)
+    values = _values(job_id, message)
+    if kind == ENDED and "end" not in values:  # the record was cut short
+        raise SkippedError(Reason.MALFORMED)
+    end, requested = moment(values.get("end"), UTC), clock(values.get("Resource_List.walltime"))
+    end = _stamped(stamp, zone) if end is None and kind == RERUN else end
+    report = _run(job_id, values, end=end, cluster=cluster)
+    if kind == RERUN:
+        return report
+    elapsed = clock(values.get("resources_used.walltime"))
+    ran = None if elapsed is None else max(elapsed, report.completion.runtime)
+    status = _status(values, ran, requested)
+    return replace(report, completion=replace(report.completion, status=status))
+
+
+def start_of(line: str, *, cluster: str | None = None) -> "Completion | None":
+    """Return the run in an S (started) record as if it had ended at once; None without one."""
+    if len(line) > LONGEST_RECORD or f";{STARTED};" not in line:
+        return None
+    try:
+        _, kind, job_id, message = _parts(line)
+        values = _values(job_id, message)
+        start = moment(values.get("start"), UTC)
+        return (
+            _run(job_id, values, end=start, cluster=cluster).completion if kind == STARTED else None
+        )
+    except SkippedError:
+        return None
+
+
+def _values(job_id: str, message: str) -> dict[str, str]:
+    """Return the fields of a record.
+
+    Raises:
+        SkippedError: it is about a whole array, or has a time in no known form.
+    """
     if "[]" in job_id:
         raise SkippedError(Reason.ARRAY)
     values = {key: value.strip("\"'") for key, value in _PAIR.findall(message)}
     check_times(values, ("ctime", "qtime", "start", "end"))
-    if kind == ENDED and "end" not in values:  # the record was cut short
-        raise SkippedError(Reason.MALFORMED)
+    return values
+
+
+def _run(
+    job_id: str, values: Mapping[str, str], *, end: float | None, cluster: str | None
+) -> "ReportedCompletion":
+    """Return the run in the fields of a record."""
     prediction_id, replaced_id = _prediction_ids(values)
-    start, end = moment(values.get("start"), UTC), moment(values.get("end"), UTC)
-    requested = clock(values.get("Resource_List.walltime"))
-    elapsed = clock(values.get("resources_used.walltime"))
-    report = ended_run(
+    return ended_run(
         job_id=text(job_id),
         submit=moment(values.get("ctime") or values.get("qtime"), UTC),
-        start=start,
-        end=_stamped(stamp, zone) if end is None and kind == RERUN else end,
-        elapsed=elapsed,
-        requested=requested,
+        start=moment(values.get("start"), UTC),
+        end=end,
+        elapsed=clock(values.get("resources_used.walltime")),
+        requested=clock(values.get("Resource_List.walltime")),
         status=Status.PREEMPTED,
         cluster=cluster,
         user=text(values.get("user")),
@@ -85,11 +122,6 @@ def completion_of(
         replaced_id=replaced_id,
         eligible=moment(values.get("etime"), UTC),
     )
-    if kind == RERUN:
-        return report
-    ran = None if elapsed is None else max(elapsed, report.completion.runtime)
-    status = _status(values, ran, requested)
-    return replace(report, completion=replace(report.completion, status=status))
 
 
 def read_accounting(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec import Raw, Struct, field
 
+from predictors.jobs import Completion, Status
 from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.slurm_fields import (
     KIBIBYTES_PER_MEBIBYTE,
@@ -25,6 +26,9 @@ from terminal.words import MINUTE
 
 if TYPE_CHECKING:
     from service.store import ReportedCompletion
+
+RUNNING = "RUNNING"
+"""State of a job in the document that a plugin sends when it starts."""
 
 Document = TypeVar("Document")
 
@@ -71,6 +75,28 @@ def jobcomp_completion(body: bytes, *, cluster: str | None = None) -> "ReportedC
     """
     document = _decoded(body, _JOBCOMP)
     status = status_of(document.state)
+    return _jobcomp_run(document, status, document.end, cluster)
+
+
+def jobcomp_start(body: bytes, *, cluster: str | None = None) -> Completion | None:
+    """Return the run in a document about a job that runs, as if it had ended at once.
+
+    None stands for any other document.
+    """
+    try:
+        document = _decoded(body, _JOBCOMP)
+        if document.state != RUNNING:
+            return None
+        document.elapsed = None
+        return _jobcomp_run(document, Status.UNKNOWN, document.start, cluster).completion
+    except SkippedError:
+        return None
+
+
+def _jobcomp_run(
+    document: JobcompDocument, status: Status, end: Any, cluster: str | None
+) -> "ReportedCompletion":
+    """Return the run in a document that ends at a time."""
     if not count(document.total_nodes):
         raise SkippedError(Reason.NEVER_RAN)
     processors, memory = trackable_resources(document.tres_req)
@@ -78,7 +104,7 @@ def jobcomp_completion(body: bytes, *, cluster: str | None = None) -> "ReportedC
         job_id=text(document.jobid),
         submit=moment(document.submit, UTC),
         start=moment(document.start, UTC),
-        end=moment(document.end, UTC),
+        end=moment(end, UTC),
         elapsed=number(document.elapsed),
         requested=number(document.time_limit),
         status=status,

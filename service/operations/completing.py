@@ -3,12 +3,14 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from datetime import tzinfo
 from io import BytesIO
 
 import structlog
 from msgspec.structs import replace
 
+from predictors.jobs import Completion
 from service.adapters import pbs, slurm_json
 from service.adapters.runs import Reason, SkippedError, UnknownStateError
 from service.contract.answers import IngestionAnswer, RecordsAnswer
@@ -24,6 +26,7 @@ from service.store import (
     ReportedCompletion,
     StoreUnavailableError,
 )
+from service.worker.started_jobs import known_start
 from service.worker.worker import Worker
 
 NOTHING = Ingested(accepted=0, duplicates=0)
@@ -118,6 +121,7 @@ class Adapting:
     def __init__(self, worker: Worker) -> None:
         self._completing = Completing(worker)
         self._metrics = worker.metrics
+        self._noting = NotingStarts(worker)
         self._unknown_states: set[str] = set()
 
     async def slurm_document(self, body: bytes | None, cluster: str | None) -> RecordsAnswer:
@@ -126,6 +130,8 @@ class Adapting:
         Raises:
             StoreUnavailableError: the run is not durable yet, and should be sent again.
         """
+        if body is not None and (run := slurm_json.jobcomp_start(body, cluster=cluster)):
+            await self._noting.note([run])
         return await self._take(_alone(_read_document(body, cluster)))
 
     async def pbs_records(
@@ -138,7 +144,9 @@ class Adapting:
         """
         if body is None:
             return await self._take(_alone(SkippedError(Reason.TOO_LARGE)))
-        return await self._take(_read_in_turns(body, zone=zone, cluster=cluster))
+        answer = await self._take(_read_in_turns(body, zone=zone, cluster=cluster))
+        await self._noting.note([run async for run in _starts_in_turns(body, cluster=cluster)])
+        return answer
 
     async def _take(self, outcomes: AsyncIterator[RecordResult]) -> RecordsAnswer:
         """Store the runs in groups; groups before a failure stay, and count once if sent again."""
@@ -204,6 +212,37 @@ class Adapting:
             return NOTHING
 
 
+class NotingStarts:
+    """Records starts that resource managers report."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._starts = worker.store.starts
+        self._hide = worker.pseudonyms.submission
+        self._cluster_limit = worker.cluster_limit
+        self._clock = worker.clock
+
+    async def note(self, runs: Sequence[Completion]) -> None:
+        """Record the starts of runs durably; clusters beyond the limit are left out.
+
+        Raises:
+            StoreUnavailableError: they should be sent again.
+        """
+        now = self._clock()
+        found = [
+            known_start(self._hide(run.submission), run.start_time, now)
+            for run in runs
+            if self._is_served(run.submission.cluster)
+        ]
+        if found:
+            await asyncio.to_thread(self._starts.add, found)
+
+    def _is_served(self, cluster: str) -> bool:
+        with suppress(TooManyClustersError):
+            self._cluster_limit.admit(cluster)
+            return True
+        return False
+
+
 async def _alone(outcome: RecordResult) -> AsyncIterator[RecordResult]:
     yield outcome
 
@@ -217,6 +256,16 @@ async def _read_in_turns(
         lines = (line.decode("utf-8", "replace") for line in block)
         for _, outcome in pbs.read_accounting(lines, zone=zone, cluster=cluster):
             yield outcome
+        await asyncio.sleep(0)
+
+
+async def _starts_in_turns(body: bytes, *, cluster: str | None) -> AsyncIterator[Completion]:
+    """Yield the runs that begin in an accounting log; other requests pass in between."""
+    stream = BytesIO(body)
+    while block := stream.readlines(LINES_BYTES):
+        for line in block:
+            if run := pbs.start_of(line.decode("utf-8", "replace"), cluster=cluster):
+                yield run
         await asyncio.sleep(0)
 
 

@@ -15,6 +15,7 @@ from service.store.tables import (
     predictions,
     queues,
     scores,
+    starts,
     tokens,
     tunings,
     wait_scores,
@@ -108,17 +109,18 @@ def _erased(rows: Mapping[str, int]) -> Erased:
 def _rows_to_delete(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[bool]]]:
     """Yield the condition for rows to delete, table by table."""
     if erasure.users:
-        for table in (predictions, completions):
+        for table in (predictions, completions, starts):
             yield table, table.c.user_name.in_(erasure.users)
         yield queues, true()  # a queue is sent again within seconds
     elif erasure.job is not None:
-        for table in (predictions, completions):
+        for table in (predictions, completions, starts):
             its = table.c.job_id == erasure.job
             yield table, its & (table.c.cluster == erasure.cluster) if erasure.cluster else its
     elif erasure.cluster is not None:
         of_cluster = (
             predictions,
             completions,
+            starts,
             scores,
             parameters,
             tunings,
@@ -131,10 +133,12 @@ def _rows_to_delete(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[boo
     elif erasure.before is not None:
         yield predictions, predictions.c.recorded_at < erasure.before
         yield completions, completions.c.end_time < erasure.before
+        yield starts, starts.c.start_time < erasure.before
         yield daily_scores, (daily_scores.c.day + 1) * DAY_SECONDS <= erasure.before
     elif erasure.after is not None:
         yield predictions, predictions.c.submit_time > erasure.after
         yield completions, completions.c.end_time > erasure.after
+        yield starts, starts.c.start_time > erasure.after
         yield daily_scores, daily_scores.c.day * DAY_SECONDS > erasure.after
     else:
         raise ValueError("Nothing is said to be erased.")

@@ -7,8 +7,10 @@ from msgspec import Struct
 from msgspec.structs import astuple
 from sqlalchemy import Connection, select
 
+from predictors.memory.running_jobs import Start
 from service.store.database import Database
 from service.store.rows import adding
+from service.store.starts import record_starts
 from service.store.tables import completions, queues, wait_scores
 
 SOUGHT_AT_ONCE = 500
@@ -59,7 +61,7 @@ class Queues:
             row = connection.execute(wanted).first()
         return None if row is None else (row.version, row.content)
 
-    def replace(
+    def replace(  # noqa: PLR0913 - all are stored in one transaction
         self,
         cluster: str,
         version: int,
@@ -67,8 +69,9 @@ class Queues:
         *,
         received_at: float,
         scores: Collection[WaitScore] = (),
+        started: Collection[Start] = (),
     ) -> bool:
-        """Replace the queue of the version before by a new one, and add scores.
+        """Replace the queue of the version before by a new one; add scores and starts.
 
         Returns:
             False, and nothing is stored, if another process has stored this version.
@@ -78,6 +81,7 @@ class Queues:
             if not _put(connection, cluster, version, values):
                 return False
             _ADD.execute(connection, [(cluster, *astuple(score)) for score in scores])
+            record_starts(connection, started)
             return True
 
     def scores(self, cluster: str) -> list[WaitScore]:

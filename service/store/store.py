@@ -17,6 +17,7 @@ from service.store.queue_records import Queues
 from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
 from service.store.scores import Scores
 from service.store.sqlite import SqliteDatabase
+from service.store.starts import Starts
 from service.store.tables import OPEN, predictions
 from service.store.tokens import Sessions, Tokens
 from service.store.tuning_records import Tunings
@@ -31,6 +32,7 @@ class Store:
     Attributes:
         tunings: tuning rounds and the parameters that they adopted.
         queues: the live queues of clusters, and the errors of their forecasts.
+        starts: jobs that have started.
         ended_jobs: the runs of one job, and its prediction.
     """
 
@@ -39,6 +41,7 @@ class Store:
         self.tunings = Tunings(database)
         self.queues = Queues(database)
         self.past_runs = PastRuns(database)
+        self.starts = Starts(database)
         self.ended_jobs = EndedJobs(database)
         self.erasures = Erasures(database)
         self.scores = Scores(database)

@@ -110,6 +110,25 @@ completions = Table(
     sqlite_autoincrement=True,
 )
 
+# Jobs that have started: rows are only ever added, and deleted when they are old.
+starts = Table(
+    "starts",
+    metadata,
+    Column("place", BigInteger().with_variant(Integer, "sqlite"), Identity()),
+    Column("cluster", Text, nullable=False),
+    Column("job_id", Text, nullable=False),
+    Column("user_name", Text),
+    Column("application", Text),
+    Column("requested_walltime", Double, nullable=False),
+    Column("requested_processors", BigInteger),
+    Column("submit_time", Double, nullable=False),
+    Column("start_time", Double, nullable=False),
+    Column("known_from", Double, nullable=False),  # when every process knows of it
+    PrimaryKeyConstraint("place"),
+    UniqueConstraint("cluster", "job_id", "start_time"),
+    Index("ix_starts_cluster", "cluster", "place"),
+)
+
 # Predictions, from the answer to the comparison with the runtime and after it.
 predictions = Table(
     "predictions",

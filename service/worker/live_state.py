@@ -25,6 +25,7 @@ from predictors.base import (
 from predictors.correction_by_history import HistoryCorrection
 from predictors.jobs import LATEST_TIME, Basis, Completion, Prediction, Status, Submission
 from predictors.memory.error_ratios import ErrorRatios
+from predictors.memory.running_jobs import RunningJobs, Start
 from predictors.methods.attention import Attention
 from predictors.methods.forest import Forest
 from predictors.methods.forest_trees import LearnedForest
@@ -64,10 +65,15 @@ FAILED = Basis(jobs=0, reason="failure")
 class ClusterState:
     """The state of the predictors, accuracy groups and correction of one cluster."""
 
-    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+    def __init__(
+        self, settings: Settings, metrics: Metrics, running: RunningJobs | None = None
+    ) -> None:
         self.predictors: dict[str, Predictor] = {
             name: create(name, **parameters_of(settings, name)) for name in PREDICTORS
         }
+        self.running = RunningJobs() if running is None else running
+        for name in (Attention.name, Forest.name):
+            cast("DistributionMethod", self.predictors[name]).running = self.running
         self.accuracy_groups = Accuracies(default_group=settings.default_group)
         self.correction = HistoryCorrection()
         self.error_ratios = ErrorRatios()
@@ -224,6 +230,8 @@ class ClusterState:
             self.error_ratios.add(would_be.predicted_walltime, completion.runtime)
         for method in methods:
             self._teach(method, self.predictors[method].observe, completion)
+        if Attention.name in methods:
+            self.running.ended(completion)
         if self._missed is not None and Forest.name in methods:
             self._missed.append(completion)
 
@@ -241,7 +249,11 @@ class ClusterState:
         """Let methods observe the cluster's last runs, in order, each those that it remembers."""
         count = len(runs)
         judged = count - ErrorRatios.memory.latest_jobs
-        firsts = {name: max(0, count - _noticed(self.predictors[name].memory)) for name in methods}
+        firsts = {
+            name: int(max(0, count - _noticed(self.predictors[name].memory))) for name in methods
+        }
+        if Attention.name in firsts:
+            self.running.reopen(runs[firsts[Attention.name] :])
         starts, learning = {*firsts.values()}, list[str]()
         for place, run in enumerate(runs):
             if place in starts:
@@ -319,6 +331,7 @@ class LiveState:
         self._throttle = Throttle(FAILURE_SECONDS)
         self._unknown = ClusterState(settings, metrics)
         self._clusters: dict[str, ClusterState] = {}
+        self._running: dict[str, RunningJobs] = {}
 
     @property
     def memories(self) -> tuple[Memory, Memory]:
@@ -341,7 +354,7 @@ class LiveState:
 
     def adopt(self, other: "LiveState") -> None:
         """Take over the state of another fold."""
-        self._clusters = other._clusters  # noqa: SLF001 - of the same class
+        self._clusters, self._running = other._clusters, other._running  # noqa: SLF001 - of the same class
 
     def retune(self, standing: Mapping[str, ClusterParameters]) -> None:
         """Put adopted parameters in force, by cluster; other clusters stay unchanged."""
@@ -360,6 +373,16 @@ class LiveState:
             state = self._clusters[cluster]
             if forest := state.grown(standing[cluster].forest):
                 yield state, forest
+
+    def started(self, starts: Iterable[Start]) -> None:
+        """Note jobs that run, also of clusters whose first run has not ended."""
+        for start in starts:
+            cluster = start.submission.cluster
+            if cluster in self._running or len(self._running) < self._settings.max_clusters:
+                self._running_on(cluster).started(start)
+
+    def _running_on(self, cluster: str) -> RunningJobs:
+        return self._running.setdefault(cluster, RunningJobs())
 
     def apply(self, completions: Iterable[Completion]) -> None:
         """Observe completions, in order."""
@@ -422,7 +445,8 @@ class LiveState:
         name = completion.submission.cluster
         state = self._clusters.get(name)
         if state is None and len(self._clusters) < self._settings.max_clusters:
-            state = self._clusters[name] = ClusterState(self._settings, self._metrics)
+            running = self._running_on(name)
+            state = self._clusters[name] = ClusterState(self._settings, self._metrics, running)
         return state
 
     def warm_up_methods(self, methods: Collection[str] = PREDICTORS) -> None:

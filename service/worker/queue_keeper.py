@@ -31,6 +31,7 @@ from service.store import Queues, Store, StoreError
 from service.worker.log_follower import LogFollower
 from service.worker.processes import ForecastProcess
 from service.worker.queue_estimates import QueueEstimates
+from service.worker.started_jobs import new_starts
 from service.worker.wait_scores import (
     StartedJob,
     left_jobs,
@@ -205,7 +206,7 @@ class QueueKeeper:
             if stored is not None and self._is_newer(stored, snapshot):
                 break  # another process has taken it
             renewed, started = await self._forecast(snapshot, received_at, stored)
-            if await self._store_queue(renewed, started):
+            if await self._store_queue(renewed, stored, started):
                 self._count_waits(renewed.queue, started)
                 break
         else:
@@ -284,9 +285,13 @@ class QueueKeeper:
         submitted = {key: each.job.submission.submit_time for key, each in queue.left.items()}
         return await asyncio.to_thread(self._store.queues.starts, queue.snapshot.cluster, submitted)
 
-    async def _store_queue(self, renewed: VersionedQueue, started: list[StartedJob]) -> bool:
-        """Store a queue and the scores; return False if another process was first."""
+    async def _store_queue(
+        self, renewed: VersionedQueue, before: VersionedQueue | None, started: list[StartedJob]
+    ) -> bool:
+        """Store a queue, scores and starts; return False if another process was first."""
         queue = renewed.queue
+        earlier = before.queue.snapshot.jobs if before else ()
+        running = new_starts(queue.snapshot.jobs, earlier, self._clock())
         content = await asyncio.to_thread(packed, queue)
         is_stored = await asyncio.to_thread(
             self._store.queues.replace,
@@ -295,6 +300,7 @@ class QueueKeeper:
             content,
             received_at=queue.received_at,
             scores=wait_scores(started),
+            started=running,
         )
         if is_stored:
             self._queues[queue.snapshot.cluster] = renewed

@@ -34,6 +34,7 @@ from service.worker.processes import (
     settle_process,
 )
 from service.worker.queue_keeper import QueueKeeper
+from service.worker.started_jobs import StartFollower
 from service.worker.tuning_rounds import TuningKeeper, from_store
 from service.worker.writer import ClusterLimit, Writer, surplus_sentence
 from terminal.words import DAY
@@ -85,6 +86,7 @@ class Worker:
         cluster_limit: admits completions by cluster.
         live: the state, a fold of the history.
         follower: applies the log of completions to ``live``.
+        starts: applies recorded starts to ``live``.
         writer: commits completions and predictions.
         recorder: takes answered predictions.
         tuning: runs tuning rounds.
@@ -116,6 +118,7 @@ class Worker:
             has_to_store=lambda: self.writer.unacknowledged > 0,
             clock=clock,
         )
+        self.starts = StartFollower(self.store)
         self.writer = Writer(
             self.store,
             before_acknowledging=self._note_durable,
@@ -280,7 +283,7 @@ class Worker:
             log.error("a background task failed", exc_info=failure)
 
     async def _fold_and_follow(self) -> None:
-        """Fold the stored history into the live state, then apply new completions."""
+        """Fold the stored history into the live state, then apply new completions and starts."""
         started = time.perf_counter()
         learned, reader = await self._fold_with_retries()
         await asyncio.to_thread(catch_up, learned, reader)  # else two ready workers would differ
@@ -300,7 +303,7 @@ class Worker:
             runs=self._history_length,
             clusters=clusters,
         )
-        await self.follower.run()
+        await asyncio.gather(self.follower.run(), self.starts.run(self.live))
 
     async def _fold_with_retries(self) -> tuple[LiveState, LogReader]:
         while True:
@@ -327,6 +330,7 @@ class Worker:
         reader, (recent, older) = self.store.past_runs.warm_start(
             live.memories, self.clock(), served
         )
+        self.starts.learn(live, served)
         live.remember(recent, older, from_store(self.store, self.settings))
         live.rank_runs()
         return live, reader

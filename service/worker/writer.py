@@ -308,6 +308,7 @@ class Writer:
         """Delete expired rows; errors are logged, so that the writer's thread survives."""
         try:
             self._store.drop_stale_predictions(self._clock() - self._retention_seconds)
+            self._store.starts.drop_before(self._clock() - self._retention_seconds)
             self._store.scores.drop_daily(self._clock() - self._score_retention_seconds)
         except StoreError:
             pass  # the next housekeeping tries again

@@ -177,3 +177,6 @@ class RemotePlayer:
     def observe(self, ended: Sequence[Completion]) -> None:
         """Report the runs to the service."""
         self._client.observe(*ended)
+
+    def note(self, started: Sequence["Completion"]) -> None:
+        """Do nothing: a service learns of starts from its resource manager."""

@@ -7,9 +7,11 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from predictors.auto import Auto
 from predictors.base import USUAL, Predictor, UncertainPredictor
 from predictors.jobs import Completion, Prediction, Submission
 from predictors.measures import Seconds
+from predictors.memory.running_jobs import Start
 from simulator.replay.method_spec import MethodSpec
 from simulator.traces.completions import completions
 from simulator.traces.trace import Trace
@@ -36,6 +38,10 @@ class Player(Protocol):
 
     def observe(self, ended: Sequence[Completion]) -> None:
         """Let every method learn from runs that have ended."""
+        ...
+
+    def note(self, started: Sequence[Completion]) -> None:
+        """Tell methods that use it which jobs run, without their runtimes."""
         ...
 
 
@@ -78,13 +84,27 @@ class InProcess:
             for completion in ended:
                 predictor.observe(completion)
 
+    def note(self, started: Sequence[Completion]) -> None:
+        """Tell those predictors that use it which jobs run."""
+        for predictor in self.predictors.values():
+            if isinstance(predictor, Auto):
+                for run in started:
+                    predictor.started(start_of(run))
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Runs that end, then jobs that are submitted before the next run ends."""
+    """Runs that end, then jobs that are submitted before the next run ends.
+
+    Attributes:
+        ended: positions of the runs that end.
+        submitted: positions of the jobs.
+        started: positions of the jobs that have started by the last of these submissions.
+    """
 
     ended: Sequence[int]
     submitted: Sequence[int]
+    started: Sequence[int] = ()
 
 
 def steps(submit: Seconds, end: Seconds) -> Iterator[Step]:
@@ -196,6 +216,8 @@ def replay(
     for step in events(runs):
         if step.ended:
             player.observe([runs[job] for job in step.ended])
+        if step.started:
+            player.note([runs[job] for job in step.started])
         for jobs in slices(step.submitted, player.largest_batch):
             submissions = [runs[job].submission for job in jobs]
             for method, noted in answers.items():
@@ -218,6 +240,7 @@ def play_jobs(
     *,
     ended: Callable[[int], object],
     submitted: Callable[[int], object],
+    started: Callable[[int], object] = lambda _: None,
 ) -> None:
     """Play a log to two hooks in order of time, for questions that ``replay`` does not ask.
 
@@ -225,19 +248,39 @@ def play_jobs(
         runs: the log; its order decides ties in time.
         ended: called with the position of each run in the log at its end.
         submitted: called with the position of each job in the log at its submission.
+        started: called with the position of each job that has started before a later submission.
     """
     for step in events(runs):
         for job in step.ended:
             ended(job)
+        for job in step.started:
+            started(job)
         for job in step.submitted:
             submitted(job)
 
 
 def events(runs: Sequence[Completion]) -> Iterator[Step]:
-    """The events of a log in order of time; see ``steps``."""
+    """The events of a log in order of time; see ``steps``.
+
+    A start is told before the submissions of a step, some of which may be earlier: it counts for
+    those after it only.
+    """
     submit = np.array([run.submission.submit_time for run in runs], dtype=float)
     end = np.array([run.end_time for run in runs], dtype=float)
-    return steps(submit, end)
+    start = np.array([run.start_time for run in runs], dtype=float)
+    starts = np.argsort(start, kind="stable")
+    told = 0
+    for step in steps(submit, end):
+        until = told
+        if step.submitted:
+            until = int(np.searchsorted(start[starts], submit[step.submitted[-1]], side="right"))
+        yield Step(step.ended, step.submitted, starts[told:until].tolist())
+        told = max(told, until)
+
+
+def start_of(run: Completion) -> Start:
+    """The start of a run, which counts at once."""
+    return Start(run.submission, run.start_time, known_from=run.start_time)
 
 
 def slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

@@ -3,11 +3,16 @@
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 from runs import ended, submission
 
-from predictors.auto import KNOWN, STRANGERS, Auto, prior_of
+from predictors.auto import KNOWN, STRANGERS, Auto, prior_by_forest
 from predictors.base import Question
+from predictors.jobs import Completion
+from predictors.memory.choice import prior_of
+from predictors.memory.running_jobs import Start
 from predictors.methods.attention import Attention
+from simulator.replay.trace_replay import play_jobs, start_of
 
 HOUR = 3600.0
 
@@ -78,11 +83,11 @@ def test_costs_name_every_candidate_and_the_first_is_the_measure():
     runs = log(400, lambda _: 600.0, 10 * HOUR)
     auto = taught(runs)
     known = auto.costs(next_job(runs))
-    assert list(known) == [each.name for each in KNOWN[:4]]
+    assert list(known) == [each.name for each in KNOWN[:6]]
     assert known["attention"] == 0.0
     assert known["request"] > 10.0
     strangers = auto.costs(next_job(runs, user="u99"))
-    assert set(strangers) == {each.name for each in STRANGERS[:4]}
+    assert set(strangers) == {each.name for each in STRANGERS[:3]}
 
 
 def test_the_answers_follow_from_the_runs_wherever_a_process_began():
@@ -107,11 +112,79 @@ def test_users_who_came_after_the_last_count_are_answered_by_the_cluster_alone()
     runs = log(150, lambda place: 60.0 + place, HOUR, users=70)
     costs = [taught(runs).costs(next_job(runs, f"u{user}", request=HOUR)) for user in (1, 40, 69)]
     assert costs[0] == costs[1] == costs[2]
-    assert costs[0]["attention, request 30%"] == prior_of(1.0)[0][1]
+    assert costs[0]["attention, request 30%"] == prior_of(1.0)[1]
 
 
 @pytest.mark.parametrize(("price", "warier"), [(0.0, 0.0), (1.0, -0.0286), (10.0, -0.2)])
 def test_the_prior_speaks_for_the_request_the_more_an_underestimate_costs(price, warier):
-    by_attention, by_forest = prior_of(price)
-    assert by_attention == pytest.approx((warier / 2, warier, 0.0), abs=1e-4)
-    assert by_forest == pytest.approx((0.0, warier / 2, warier), abs=1e-4)
+    assert prior_of(price)[:3] == pytest.approx((warier / 2, warier, 0.0), abs=1e-4)
+    assert prior_by_forest(price)[:3] == pytest.approx((0.0, warier / 2, warier), abs=1e-4)
+
+
+def burst_of(auto, runs, *, siblings, hours):
+    """Let jobs like those of u1 begin, none of which has ended some hours later."""
+    time = runs[-1].end_time + 60.0
+    for place in range(siblings):
+        job = replace(next_job(runs), job_id=f"burst{place}")
+        auto.started(Start(job, time, known_from=time))
+    return replace(next_job(runs), submit_time=time + hours * HOUR)
+
+
+@pytest.mark.parametrize("price", [0.0, 1.0, 10.0])
+def test_a_distribution_that_running_jobs_have_refuted_is_refuted_in_the_answer(price):
+    """All of a user's jobs took 45 s; hundreds of like jobs have been running for hours."""
+    runs = log(1_500, lambda place: 45.0 + place % 3, 10 * HOUR)
+    auto = taught(runs, price=price)
+    before = auto.ask(next_job(runs), Question())
+    assert before.predicted_walltime < 120.0
+    job = burst_of(auto, runs, siblings=300, hours=3.0)
+    answer = auto.ask(job, Question())
+    assert answer.predicted_walltime > 3 * HOUR
+    assert answer.median > 3 * HOUR
+    assert auto.predict(job).predicted_walltime == answer.predicted_walltime
+    assert auto.quantiles(job, (0.5,))[0] > 3 * HOUR
+    for other in (replace(job, user="u2"), replace(job, application="other.out")):
+        assert auto.ask(other, Question()).predicted_walltime < 120.0
+
+
+def test_jobs_that_began_just_now_change_no_answer():
+    runs = log(1_500, lambda place: 45.0 + place % 3, 10 * HOUR)
+    auto = taught(runs)
+    without = auto.ask(next_job(runs), Question())
+    job = burst_of(auto, runs, siblings=3, hours=0.001)
+    assert auto.ask(job, Question()).predicted_walltime == without.predicted_walltime
+
+
+def test_what_ran_at_a_submission_costs_candidates_and_may_answer():
+    """Jobs come in fives that take equally long: 60 s, or an hour; four run when the fifth comes.
+
+    The last four of each five are submitted when the first has run for two minutes, if it still
+    does: then it is one of an hour.
+    """
+    runs, auto = [], Auto(price=1.0, every=0)
+    for place in range(400):
+        begin, runtime = 7_000.0 * place, long_or_short(place)
+        for number, waits in enumerate((0.0, 120.0, 120.0)):
+            job = submission(
+                begin + waits, user=f"u{place % 5}", request=2 * HOUR, job_id=f"{place}.{number}"
+            )
+            runs.append(run_of(job, runtime))
+    play_jobs(
+        runs,
+        ended=lambda place: auto.observe(runs[place]),
+        submitted=lambda _: None,
+        started=lambda place: auto.started(start_of(runs[place])),
+    )
+    time = runs[-1].end_time + 600.0
+    first = submission(time, user="u1", request=2 * HOUR, job_id="new")
+    without = auto.ask(replace(first, submit_time=time + 120.0), Question())
+    known, _ = auto.cluster_costs()
+    assert known["attention, running jobs 3x"] < known["attention, running jobs"] < 0.0
+    auto.started(Start(first, time, known_from=time))
+    with_it = auto.ask(replace(first, submit_time=time + 120.0), Question())
+    assert with_it.median > without.median
+
+
+def run_of(job, runtime):
+    start = job.submit_time
+    return Completion(submission=job, start_time=start, end_time=start + runtime, runtime=runtime)

@@ -7,6 +7,7 @@ from runs import ended
 from predictors.memory.choice import (
     KNOWN,
     MOST_OF_USER,
+    NO_GAINS,
     STRANGERS,
     gains_of_strangers,
     gains_of_user,
@@ -19,12 +20,12 @@ from predictors.memory.choice import (
 from predictors.memory.columns import COST, FAMILIARITY, FIRST, SECOND, THIRD, WEIGHT
 from predictors.memory.job_table import JobTable
 
-NO_PRIOR = (0.0, 0.0, 0.0)
+NO_PRIOR = NO_GAINS
 
 
 def sums(runs, cost, *differences):
     """Sums in their units: parts of a run, and parts of a second."""
-    seconds = (cost, *differences)
+    seconds = (cost, *differences, 0, 0)
     return np.array([runs * 1024, *(16 * each for each in seconds)], np.int64)
 
 
@@ -39,13 +40,14 @@ def test_one_run_does_not_outweigh_the_cluster_and_six_do():
 def test_a_prior_fades_while_the_first_300_runs_end():
     nobody = sums(0, 0, 0, 0, 0)
     cluster = [sums(runs, runs * 100, 0, runs * 10, 0) for runs in (0, 150, 300, 900)]
-    gains = [gains_of_user(nobody, each, (0.0, -0.1, 0.0))[1] for each in cluster]
+    prior = (0.0, -0.1, 0.0, 0.0, 0.0)
+    gains = [gains_of_user(nobody, each, prior)[1] for each in cluster]
     assert gains == pytest.approx([-0.1, -0.05 + 0.05, 0.1, 0.1])
 
 
 def test_strangers_are_answered_as_before_until_a_hundred_of_them_have_ended():
-    assert gains_of_strangers(sums(99, 99, -50, 0, 0)) == (0.0, 0.0, 0.0)
-    assert gains_of_strangers(sums(100, 1_000, -500, 100, 0)) == (-0.5, 0.1, 0.0)
+    assert gains_of_strangers(sums(99, 99, -50, 0, 0)) == NO_GAINS
+    assert gains_of_strangers(sums(100, 1_000, -500, 100, 0)) == (-0.5, 0.1, 0.0, 0.0, 0.0)
 
 
 def table_of(*runs):
@@ -55,7 +57,7 @@ def table_of(*runs):
         table.add(run)
     numbers = table.columns[0]
     for row in range(len(runs)):
-        write_costs(numbers, row, (10.0, 11.0, 12.0, 13.0), 1_000.0)
+        write_costs(numbers, row, (10.0, 11.0, 12.0, 13.0, 14.0, 15.0), 1_000.0)
     numbers[FAMILIARITY, : len(runs)] = 1.0
     return table
 
@@ -113,12 +115,12 @@ def test_runs_of_strangers_have_sums_of_their_own_and_runs_without_costs_none():
     numbers[FAMILIARITY, :2] = 0.0
     numbers[COST, 3] = np.nan
     found = slid(table, (0, 0), (0, 4))
-    assert found.cluster[STRANGERS].tolist() == [2 * 1024, 2 * 160, 2 * 16, 2 * 32, 2 * 48]
-    assert found.cluster[KNOWN].tolist() == [1024, 160, 16, 32, 48]
+    assert found.cluster[KNOWN].tolist() == [1024, 160, 16, 32, 48, 64, 80]
+    assert (found.cluster[STRANGERS] == 2 * found.cluster[KNOWN]).all()
 
 
 def test_a_difference_counts_up_to_a_bound():
     table = table_of(run(10.0))
     numbers = table.columns[0]
-    write_costs(numbers, 0, (1_000.0, 0.0, 5_000.0, 1_010.0), 20.0)
+    write_costs(numbers, 0, (1_000.0, 0.0, 5_000.0, 1_010.0, 1_000.0, 1_000.0), 20.0)
     assert numbers[[COST, FIRST, SECOND, THIRD], 0].tolist() == [1_000.0, -20.0, 20.0, 10.0]

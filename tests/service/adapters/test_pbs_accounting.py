@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from predictors.jobs import Status
-from service.adapters.pbs import completion_of, read_accounting
+from service.adapters.pbs import completion_of, read_accounting, start_of
 from service.adapters.runs import Reason, SkippedError
 
 LINES = (Path(__file__).parents[2] / "data" / "pbs" / "accounting.txt").read_text().splitlines()
@@ -209,3 +209,15 @@ def test_the_processors_are_the_most_that_a_record_asks_for_or_else_those_given(
         f"Resource_List.walltime=01:00:00 {says}"
     )
     assert completion_of(record).completion.submission.requested_processors == processors
+
+
+def test_an_s_record_tells_the_start_of_its_job():
+    ended = report("901").completion
+    (line,) = records("E", "901")
+    begun = line.replace(";E;", ";S;")
+    found = start_of(begun)
+    assert (found.submission, found.start_time) == (ended.submission, ended.start_time)
+    assert start_of(begun, cluster="hill").submission.cluster == "hill"
+    (short,) = records("S", "901")  # without a request
+    for other in (line, short, "", ";S;", begun.replace("start=1927857906", "start=soon")):
+        assert start_of(other) is None

@@ -9,7 +9,7 @@ import pytest
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError
 from service.adapters.slurm_fields import status_of
-from service.adapters.slurm_json import jobcomp_completion
+from service.adapters.slurm_json import jobcomp_completion, jobcomp_start
 
 DATA = Path(__file__).parents[2] / "data" / "slurm" / "jobcomp.jsonl"
 CASES = {
@@ -171,3 +171,14 @@ def test_hostile_names_are_made_harmless():
     name = jobcomp_completion(body).completion.submission.application
     assert name.startswith("a?b?c?[31mxxx")
     assert len(name) == 255
+
+
+def test_a_document_about_a_job_that_runs_tells_its_start():
+    found = jobcomp_start(changed(state="RUNNING", **{"@end": "Unknown"}))
+    assert (found.submission, found.start_time) == (
+        run("ordinary").submission,
+        run("ordinary").start_time,
+    )
+    assert jobcomp_start(changed()) is None
+    assert jobcomp_start(b"{") is None
+    assert jobcomp_start(changed(state="RUNNING", **{"@start": "Unknown"})) is None

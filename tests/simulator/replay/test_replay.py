@@ -32,6 +32,9 @@ class Diary:
             for each in submissions
         ]
 
+    def note(self, started):
+        """Starts are told to methods that use them."""
+
     def observe(self, ended):
         self.known += len(ended)
         self.entries.append(f"told {','.join(each.submission.job_id for each in ended)}")
