@@ -1,6 +1,7 @@
 """The method that answers with the candidate that has cost least: docs/auto.md."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple, Self
@@ -16,7 +17,7 @@ from predictors.candidates import (
     Decision,
 )
 from predictors.censoring import HEAVY, LIGHT
-from predictors.jobs import Completion, Prediction, Submission
+from predictors.jobs import LATEST_TIME, Completion, Prediction, Submission
 from predictors.memory.choice import Gains, prior_of
 from predictors.memory.columns import NOBODY
 from predictors.memory.running_jobs import Start
@@ -156,6 +157,16 @@ class Auto:
             named(costs_of_known(known, *of_forest[:1])),
             named(costs_of_strangers(strangers, *of_forest[1:])),
         )
+
+    def users_by_candidate(self, users: Iterable[str]) -> Mapping[str, int]:
+        """Return how many of the users with earlier runs each candidate would answer now."""
+        found = Counter[str]()
+        for user in users:
+            job = Submission(requested_walltime=1.0, submit_time=LATEST_TIME, user=user)
+            costs = [each for each in self._costs(job) if not each[0].decision.running]
+            if len(costs) > 1 and costs[0][0] is KNOWN[0]:
+                found[min(costs, key=itemgetter(1))[0].name] += 1
+        return dict(found.most_common())
 
     def started(self, start: Start) -> None:
         """Note a job that runs."""

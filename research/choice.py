@@ -45,11 +45,13 @@ class Row(NamedTuple):
     Attributes:
         price: of an underestimate, in mean runtimes.
         costs: mean cost of the predictions for all jobs, in seconds, by method.
+        unaware: mean cost of auto that is not told which jobs run.
         rate: share of the jobs that auto underestimates.
     """
 
     price: float
     costs: Mapping[str, float]
+    unaware: float
     rate: float
 
     @property
@@ -65,8 +67,8 @@ class Row(NamedTuple):
 
 def predictions_of_auto(
     log: Sequence[Completion], prices: Sequence[float], every: int
-) -> tuple[Floats, Floats]:
-    """Return the predictions of auto and of its forest alone, by job and price.
+) -> tuple[Floats, Floats, Floats]:
+    """Return the predictions of auto, of one without starts, and of forest, by job and price.
 
     The sites of all prices have the same forests.
 
@@ -75,15 +77,17 @@ def predictions_of_auto(
         prices: of an underestimate, in mean runtimes.
         every: number of ended runs between two forests; 0 for none.
     """
-    sites = [Auto(price=price, every=0) for price in prices]
-    predicted = np.empty((len(log), len(prices)))
-    of_forest = np.empty_like(predicted)
+    told = [Auto(price=price, every=0) for price in prices]
+    sites = [*told, *(Auto(price=price, every=0) for price in prices)]
+    predicted = np.empty((len(log), len(sites)))
+    of_forest = np.empty((len(log), len(told)))
     ended = 0
 
     def submitted(job: int) -> None:
+        submission = log[job].submission
         for place, site in enumerate(sites):
-            submission = log[job].submission
             predicted[job, place] = site.predict(submission).predicted_walltime
+        for place, site in enumerate(told):
             of_forest[job, place] = site.forest.predict(submission).predicted_walltime
 
     def observe(job: int) -> None:
@@ -97,11 +101,11 @@ def predictions_of_auto(
                 site.renew(learned)
 
     def started(job: int) -> None:
-        for site in sites:
+        for site in told:
             site.started(start_of(log[job]))
 
     play_jobs(log, ended=observe, submitted=submitted, started=started)
-    return predicted, of_forest
+    return predicted[:, : len(told)], predicted[:, len(told) :], of_forest
 
 
 def compare(log: Sequence[Completion], every: int) -> list[Row]:
@@ -112,7 +116,7 @@ def compare(log: Sequence[Completion], every: int) -> list[Row]:
     }
     played = replay(log, InProcess(players))
     predicted = {name: answers.predicted for name, answers in played.answers.items()}
-    of_auto, of_forest = predictions_of_auto(log, PRICES, every)
+    of_auto, unaware, of_forest = predictions_of_auto(log, PRICES, every)
     actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in log])
     rows = []
     for place, price in enumerate(PRICES):
@@ -121,7 +125,8 @@ def compare(log: Sequence[Completion], every: int) -> list[Row]:
         seconds |= {name: predicted[f"{name}:{price:g}"] for name in PRICED}
         seconds["forest"] = of_forest[:, place]
         costs = {name: mean_cost(each, actual, price) for name, each in seconds.items()}
-        rows.append(Row(price, costs, float((of_auto[:, place] < actual).mean())))
+        without = mean_cost(unaware[:, place], actual, price)
+        rows.append(Row(price, costs, without, float((of_auto[:, place] < actual).mean())))
     return rows
 
 
@@ -133,13 +138,17 @@ def mean_cost(predicted: Floats, actual: Floats, price: float) -> float:
 
 def table(parts: Sequence[tuple[LogPart, list[Row]]]) -> str:
     """Return the rows of all logs as a table of text, and how many reach the goals."""
-    heads = ("log", "price", "best single", "its cost", "attention", AUTO, "to the best", "rate")
+    heads = (
+        *("log", "price", "best single", "its cost", "attention", "without starts", AUTO),
+        *("to the best", "rate"),
+    )
     lines = [
         (
             Path(part.trace).name.split(".")[0],
             f"{row.price:g}",
             row.best,
-            *(f"{row.costs[name]:,.0f}" for name in (row.best, "attention", AUTO)),
+            *(f"{cost:,.0f}" for cost in (row.costs[row.best], row.costs["attention"])),
+            *(f"{cost:,.0f}" for cost in (row.unaware, row.costs[AUTO])),
             f"{row.over_best:+.1%}",
             f"{row.rate:.1%}",
         )

@@ -17,7 +17,7 @@ from predictors.methods.forest_trees import (
     unpacked,
 )
 
-TREES = 16
+TREES = 32
 SMALLEST_LEAF = 4
 """Fewest runs of a leaf when the trees are learned."""
 

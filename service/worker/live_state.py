@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from math import inf
 from operator import or_
 from typing import Any, cast
@@ -50,6 +50,9 @@ ASKED_SELDOM = 7
 """Uncertain methods predict one run in seven only, because a prediction costs ten times as much as
 an observation, and a start or an import observes many runs."""
 
+MOST_USERS = 500
+"""Most users of whom it is counted which candidate of auto answers them."""
+
 WARM_UP_RUNS = 300
 """Number of invented runs of a user, for a warm-up of the methods."""
 
@@ -82,6 +85,7 @@ class ClusterState:
         ]
         self.ranked = [name for name in self.predictors if name in UNCERTAIN]
         self.unranked = [name for name in PREDICTORS if name not in (*self.windowed, *self.ranked)]
+        self._users: dict[str, None] = {}
         self._chooser = self._choosing()
         self._answering = settings.method
         self._metrics = metrics
@@ -137,14 +141,19 @@ class ClusterState:
 
     @property
     def choice(self) -> dict[str, Any]:
-        """The price of auto, and by candidate how much more it has cost than the first."""
+        """The price of auto, and by candidate how much more it has cost than the first.
+
+        Of the last users with runs it says how many each candidate answers.
+        """
         known, strangers = self._chooser.cluster_costs()
+        users = islice(reversed(self._users), MOST_USERS)
         return {
             "price": self._chooser.parameters["price"],
             "relative_costs": {name: round(cost, 4) for name, cost in known.items()},
             "relative_costs_without_runs": {
                 name: round(cost, 4) for name, cost in strangers.items()
             },
+            "users": self._chooser.users_by_candidate(users),
         }
 
     def _choosing(self) -> Auto:
@@ -265,6 +274,9 @@ class ClusterState:
         for run in runs:
             self.accuracy_groups.observe(run)
             self.correction.observe(run)
+            if (user := run.submission.user) is not None:
+                self._users.pop(user, None)
+                self._users[user] = None
 
     def remember_window(self, older: Iterable[Completion], recent: Sequence[Completion]) -> None:
         """Let the methods with a time window observe the runs in it, the older part first.

@@ -161,7 +161,8 @@ def _method(tested: Backtest, row: MethodRow) -> dict[str, Any]:
             "bounded_slowdown_share": _shares(tested.slowdown_gain(row.name, BY_REQUEST)),
         }
     }
-    return {"method": row.name} | _figures(row) | _change(row) | beyond
+    choice = {"choice": None if row.first.choice is None else row.first.choice._asdict()}
+    return {"method": row.name} | _figures(row) | _change(row) | beyond | choice
 
 
 def _figures(row: MethodRow) -> dict[str, Any]:

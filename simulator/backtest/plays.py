@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import CDLL
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.auto import Auto
 from predictors.measures import Flags, mean_absolute_error, underestimation_rate
 from simulator.backtest.site import BY_REQUEST, BacktestSite, Codes, Grouping
+from simulator.replay.trace_replay import InProcess
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.measures import (
     bounded_slowdown,
@@ -21,7 +23,7 @@ from simulator.scheduling.parallel import in_parallel
 from simulator.scheduling.simulate import Schedule, simulate_together
 from simulator.scheduling.workload import Workload
 from simulator.traces.shake import FEWEST_REPETITIONS, shaken
-from simulator.traces.trace import Integers
+from simulator.traces.trace import Integers, Trace
 
 SHAKE_SECONDS = 60
 """Submissions are moved by at most this much."""
@@ -66,6 +68,18 @@ class Waits(NamedTuple):
     by_month: Values
 
 
+class CandidateChoice(NamedTuple):
+    """The candidates of ``auto`` in the order of their users.
+
+    Attributes:
+        users: number of users whom each candidate answers.
+        costs: relative difference of the cost of each to that of the first, on the cluster.
+    """
+
+    users: Mapping[str, int]
+    costs: Mapping[str, float]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
     """Result of one play of the log; times are seconds.
@@ -82,6 +96,7 @@ class Play:
         wait_quantiles: waits at ``QUANTILES``.
         where_logged: waits of the jobs whose wait is in the log.
         estimate_quantiles: first estimates at ``QUANTILES``.
+        choice: of auto at the end of the log; None of other sources.
     """
 
     estimates: str
@@ -102,6 +117,7 @@ class Play:
     where_logged: Waits
     estimate_quantiles: Values
     groups: Mapping[str, GroupMeans]
+    choice: CandidateChoice | None = None
 
 
 class Task(NamedTuple):
@@ -137,9 +153,22 @@ def play(site: BacktestSite, task: Task) -> tuple[Play, Codes | None]:
     if task.repetition:
         trace = shaken(trace, SHAKE_SECONDS, task.repetition)
     workloads = [workload for workload in site.workloads(trace) if len(workload)]
-    schedules = simulate_together(workloads, site.rules_of(task.estimates), _estimates(site, task))
+    source = _estimates(site, task)
+    schedules = simulate_together(workloads, site.rules_of(task.estimates), source)
     estimates = None if task.takes_over or not task.reuses else _by_place(site, schedules)
-    return play_of(site, task.estimates, task.repetition, schedules), estimates
+    played = play_of(site, task.estimates, task.repetition, schedules)
+    return replace(played, choice=_choice(source, trace)), estimates
+
+
+def _choice(source: Estimates, trace: Trace) -> CandidateChoice | None:
+    """Return the candidates of auto; None where another method predicts."""
+    if not isinstance(source.player, InProcess):
+        return None
+    (predictor,) = source.player.predictors.values()
+    if not isinstance(predictor, Auto):
+        return None
+    users = predictor.users_by_candidate(map(str, np.unique(trace.user).tolist()))
+    return CandidateChoice(users, predictor.cluster_costs()[0])
 
 
 def _estimates(site: BacktestSite, task: Task) -> Estimates:

@@ -6,12 +6,12 @@ import numpy as np
 
 from simulator.backtest import gains
 from simulator.backtest.order_effect import ASSUMED
-from simulator.backtest.plays import Play
+from simulator.backtest.plays import CandidateChoice, Play
 from simulator.backtest.site import WEEKS
 from simulator.backtest.verdict import Backtest
 from simulator.scheduling.estimates import EXACT
 from simulator.scheduling.semantics import HAND_OVERS, PBS, SLURM
-from terminal.words import big, duration, less_or_more, listed, one_in
+from terminal.words import big, counted, duration, less_or_more, listed, one_in
 
 NEAR = 1.1
 """Predictions of a week are good if their error is at most this multiple of the whole log's."""
@@ -58,6 +58,8 @@ def _errors(tested: Backtest) -> Iterator[str]:
         f"Users' requests miss the run time by {duration(requested.error)} on average; predictions "
         f"of {tested.in_force} would miss it by {duration(predicted.error)}."
     )
+    if predicted.choice is not None:
+        yield from _candidates(predicted.choice)
     if not predicted.underestimation_rate:
         yield "No job would run longer than predicted."
         return
@@ -65,6 +67,18 @@ def _errors(tested: Backtest) -> Iterator[str]:
         f"{one_in(predicted.underestimation_rate).capitalize()} would run longer than predicted. "
         "Nothing happens to a job that does: it may still run as long as its user asked."
     )
+
+
+def _candidates(choice: CandidateChoice) -> Iterator[str]:
+    """Say whom the candidates of auto answer at the end, and what each would have cost."""
+    if not choice.users:
+        return
+    answered = listed(
+        [f"{counted(count, 'user')} by {name}" for name, count in choice.users.items()]
+    )
+    others = [f"{name} {cost:+.0%}" for name, cost in choice.costs.items() if cost]
+    first = next(iter(choice.costs))
+    yield f"At the end auto answers {answered}. Cost against {first} alone: {listed(others)}."
 
 
 def _changes(tested: Backtest) -> Iterator[str]:

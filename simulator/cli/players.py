@@ -178,5 +178,5 @@ class RemotePlayer:
         """Report the runs to the service."""
         self._client.observe(*ended)
 
-    def note(self, started: Sequence["Completion"]) -> None:
+    def note(self, started: Sequence[Completion]) -> None:
         """Do nothing: a service learns of starts from its resource manager."""

@@ -140,6 +140,7 @@ class EstimateFeed:
         self._logged: list[Completion] = []
         self._ended = state.finished
         self._observed = 0
+        self._unstarted = np.zeros(0, np.int64)
         # Looking a column up once, and not for each job, saves half of the time.
         self._start, self._estimate = state.jobs["start"], state.jobs["estimate"]
         self._length = state.jobs["length"]
@@ -178,7 +179,9 @@ class EstimateFeed:
         if self._known is not None:
             self._estimate[first:behind] = self._known[first:behind]
         elif self._player is not None:
+            self._note_starts(self._player)
             self._ask(self._player, first, submissions)
+            self._unstarted = np.concatenate((self._unstarted, np.arange(first, behind)))
         if self.accuracies is not None:
             for job, submission in enumerate(submissions, first):
                 self._priority[job] = self._priority_of(submission)
@@ -209,6 +212,21 @@ class EstimateFeed:
         if known < behind:
             self._logged += islice(self._upcoming, max(BLOCK, behind - known))
         return [completion.submission for completion in self._logged[first:behind]]
+
+    def _note_starts(self, player: Player) -> None:
+        """Tell which jobs have started since the last submission and still run."""
+        has_started = self._start[self._unstarted] >= 0
+        started = self._unstarted[has_started].tolist()
+        if started:
+            self._unstarted = self._unstarted[~has_started]
+            logged = [(job, self._logged[job]) for job in started]
+            player.note(
+                [
+                    replace(run, start_time=float(self._begin + self._start.item(job)))
+                    for job, run in logged
+                    if run is not RELEASED
+                ]
+            )
 
     def _ask(self, player: Player, first: int, submissions: Sequence[Submission]) -> None:
         """Store the estimates of the jobs from ``first`` on, and means if the order wants them."""
