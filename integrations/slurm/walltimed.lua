@@ -30,6 +30,9 @@ local LENGTH_FACTOR, MOST_PRECEDENCE = 4, 86400 -- the order sjf-aging, as a bac
 local SHORTEST, LONGEST = 600, 43200 -- lengths of the order response-ratio, whose factors grow
 local GROWTH, MOST_STEPS = 1.05, 200 -- in such steps
 local USUAL_FACTOR = 10000
+local OTHER_WEIGHTS = { -- beside which the ratio counts as much as they do together
+  "priorityweightfairshare", "priorityweightjobsize", "priorityweightpartition",
+}
 local LONGEST_AGE = 7 * 86400 -- Slurm's default of PriorityMaxAge, in seconds
 local NO_VAL, INFINITE, NO_VAL16 = 4294967294, 4294967295, 65534
 local LONGEST_NAME, LONGEST_ID = 255, 64
@@ -358,6 +361,12 @@ end
 
 -- Settings ---------------------------------------------------------------------------------------
 
+local function sum_of(value, keys)
+  local sum = 0
+  for _, key in ipairs(keys) do sum = sum + (tonumber(value(key) or 0) or 0) end
+  return sum
+end
+
 local function slurm_conf(path)
   local file = io.open(path)
   local lines = file and file:read("*a") or ""
@@ -374,6 +383,7 @@ local function slurm_conf(path)
     priority = value("prioritytype"),
     age_weight = tonumber(value("priorityweightage") or 0) or 0,
     longest_age = value("prioritymaxage"),
+    other_weights = sum_of(value, OTHER_WEIGHTS),
   }
 end
 
@@ -388,10 +398,13 @@ local function seconds_of(words)
 end
 
 -- The largest site factor without a setting: what a day of waiting adds to a priority, or under
--- response-ratio what outweighs ages; 0 where site factors or ages do not count.
+-- response-ratio the sum of the other weights, or what outweighs ages; 0 where site factors or ages do not count.
 local function usual_factor(site, order)
   if site.priority == "priority/basic" then return 0 end
-  if order == "response-ratio" then return math.max(USUAL_FACTOR, MOST_STEPS * site.age_weight) end
+  if order == "response-ratio" then
+    if site.other_weights > 0 then return site.other_weights end
+    return math.max(USUAL_FACTOR, MOST_STEPS * site.age_weight)
+  end
   local longest = site.longest_age and seconds_of(site.longest_age) or LONGEST_AGE
   return longest > 0 and math.floor(site.age_weight * MOST_PRECEDENCE / longest) or 0
 end

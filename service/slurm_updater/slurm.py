@@ -28,6 +28,10 @@ NODE_FORMAT = "%N|%R|%C"
 """sinfo's line for each node and partition: node, partition, processors by use."""
 
 LONGEST_AGE = 7 * 24 * 3600
+
+OTHER_WEIGHTS = ("PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition")
+"""Beside these the ratio of wait and length weighs as much as they do together, as a twin plays."""
+
 """Slurm's default of PriorityMaxAge, in seconds."""
 
 PLANNED_JOBS = 500
@@ -63,6 +67,7 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
         keeps_limits: whether a TimeMin leaves the hard limit of a job alone.
         sums_factors: whether a SiteFactor counts.
         age_weight: PriorityWeightAge.
+        other_weights: sum of the weights of the other factors.
         age_of_a_day: what a day of waiting adds to the priority of a job.
         rules: how it schedules, as the service takes them with a queue.
     """
@@ -72,6 +77,7 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     keeps_limits: bool
     sums_factors: bool
     age_weight: int
+    other_weights: int
     age_of_a_day: int
     rules: dict[str, Any]
 
@@ -124,6 +130,7 @@ class Slurm:
             keeps_limits=keeps_limits(version, settings.get("SchedulerParameters", "")),
             sums_factors=settings.get("PriorityType") == MULTIFACTOR,
             age_weight=age_weight(settings),
+            other_weights=sum(weight(settings, name) for name in OTHER_WEIGHTS),
             age_of_a_day=age_of_a_day(settings),
             rules=rules_of(settings),
         )
@@ -244,7 +251,12 @@ def age_of_a_day(settings: Mapping[str, str]) -> int:
 
 def age_weight(settings: Mapping[str, str]) -> int:
     """Return ``PriorityWeightAge``."""
-    return int(number(settings.get("PriorityWeightAge")) or 0)
+    return weight(settings, "PriorityWeightAge")
+
+
+def weight(settings: Mapping[str, str], name: str) -> int:
+    """Return a weight of priority/multifactor; 0 if it is not set."""
+    return int(number(settings.get(name)) or 0)
 
 
 def rules_of(settings: Mapping[str, str]) -> dict[str, Any]:

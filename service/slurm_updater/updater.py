@@ -405,10 +405,10 @@ def rules_of(options: UpdaterOptions, site: ControllerSettings) -> tuple[UpdateR
 def _usual_factor(order: Order, site: ControllerSettings) -> int:
     """Return the largest site factor where no option names one.
 
-    Under ``response-ratio`` a step outweighs the largest age factor.
+    Under ``response-ratio`` it weighs as much as all other factors, or a step outweighs ages.
     """
     if order is Order.SJF_AGING:
         return site.age_of_a_day
     if order is Order.RESPONSE_RATIO:
-        return max(USUAL_SITE_FACTOR, MOST_STEPS * site.age_weight)
+        return site.other_weights or max(USUAL_SITE_FACTOR, MOST_STEPS * site.age_weight)
     return USUAL_SITE_FACTOR

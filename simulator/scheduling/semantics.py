@@ -195,8 +195,9 @@ class Semantics:
             return 0
         if self.site_factor is not None:
             return self.site_factor
-        if self.order == RESPONSE_RATIO and not rules.weights_beside_age:
-            return max(USUAL_SITE_FACTOR, MOST_STEPS * rules.priority_weight_age)
+        if self.order == RESPONSE_RATIO:
+            beside = sum(rules.weights_beside_age.values())
+            return beside or max(USUAL_SITE_FACTOR, MOST_STEPS * rules.priority_weight_age)
         weight = rules.priority_weight_age or rules.priority_weight_age_ignored
         return largest_site_factor(weight, rules.priority_max_age)
 

@@ -236,7 +236,14 @@ def test_an_order_goes_by_the_mean_runtime(tmp_path):
 
 
 @pytest.mark.parametrize("minutes", [1, 10, 11, 61, 359, 720, 5000])
-@pytest.mark.parametrize(("conf", "largest"), [(BY_AGE, 200 * 604800), (NO_AGE, 10_000)])
+@pytest.mark.parametrize(
+    ("conf", "largest"),
+    [
+        (BY_AGE, 200 * 604800),
+        (NO_AGE, 10_000),
+        (f"{BY_AGE}PriorityWeightFairshare=50000\nPriorityWeightJobSize=1000\n", 51_000),
+    ],
+)
 def test_the_first_response_ratio_is_that_of_the_updater(tmp_path, minutes, conf, largest):
     site, job = Site(tmp_path, LUAS[0], conf), JOB | {"time_limit": 5000}
     config = {"mode": "order", "order": "response-ratio"}

@@ -127,6 +127,7 @@ class Slurm:
 
     site = ControllerSettings(
         cluster="hill", version="22.05.8", keeps_limits=False, sums_factors=True, age_weight=0,
+        other_weights=0,
         age_of_a_day=0, rules=rules_of({}),
     )  # fmt: skip
 

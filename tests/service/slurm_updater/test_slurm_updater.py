@@ -560,6 +560,26 @@ def test_a_site_factor_is_renewed_when_the_ratio_has_grown(slurm, updater):
     assert factors == sorted(set(factors))
 
 
+@pytest.mark.parametrize(
+    ("weights", "largest"),
+    [
+        ("", 10_000),
+        ("PriorityWeightAge = 1000\n", 200_000),
+        ("PriorityWeightAge = 1000\nPriorityWeightFairShare = 7000\n", 7_000),
+        ("PriorityWeightFairShare = 7000\nPriorityWeightJobSize = 500\n", 7_500),
+    ],
+)
+def test_the_ratio_weighs_as_much_as_all_other_factors(slurm, updater, weights, largest):
+    slurm.keep(NAMED)
+    slurm.config += weights
+    slurm.write()
+    updater(order=Order.RESPONSE_RATIO, mode=Mode.OFF).round()
+    ((_, settings),) = slurm.updates()
+    updater(order=Order.RESPONSE_RATIO, mode=Mode.OFF, site_factor=200).round()
+    ((_, steps),) = slurm.updates()
+    assert int(settings["SiteFactor"]) == largest * int(steps["SiteFactor"]) // 200 > 0
+
+
 def test_who_has_waited_longest_goes_first(slurm, updater):
     slurm.keep(NAMED, "own", "het")
     for name, hours in ((NAMED, 50), ("own", 60), ("het", 1)):

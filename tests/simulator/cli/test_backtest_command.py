@@ -368,6 +368,7 @@ def test_site_factors_that_the_filter_would_set_are_played_and_named(
         (MULTIFACTOR, 10_000, []),
         (f"{MULTIFACTOR}PriorityWeightAge = 1000\n", 200_000, []),
         (f"{MULTIFACTOR}{NO_ACCOUNTS}", 10_000, []),
+        (f"{MULTIFACTOR}PriorityWeightAge = 1000\n{FAIR_SHARE}", 100_000, []),
         ("PriorityType = priority/basic\n", 10_000, ["PriorityType=priority/multifactor"]),
     ],
 )
