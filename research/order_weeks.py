@@ -217,12 +217,13 @@ def schedules_of(
         )
         estimates = Estimates.named(each.by if each.by == "exact" else REQUESTED)
         if each.by in lengths:
-            estimates = Estimates(each.by, known=partial(_at, lengths[each.by], places))
+            estimates = Estimates(each.by, known=partial(at_places, lengths[each.by], places))
         found[each.name] = simulate(workload, semantics, estimates)
     return found
 
 
-def _at(lengths: Integers, places: Integers, _workload: Workload) -> Integers:
+def at_places(lengths: Integers, places: Integers, _workload: Workload) -> Integers:
+    """Return the lengths of a part's jobs."""
     found: Integers = lengths[places]
     return found
 

@@ -1,9 +1,13 @@
 """The comparison of orders over parts of logs."""
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from order_fair_share import effect_of, weekly_shares
 from order_weeks import ORDERS, PAIRS, Part, change, longest_ratio
+from workloads import schedule_of
 
 
 def part(log: str, first: float, second: float) -> Part:
@@ -29,3 +33,20 @@ def test_a_part_counts_as_much_as_another_and_chance_widens_the_interval():
 
 def test_longest_waits_of_a_log_are_compared():
     assert longest_ratio(("one", "other"), [part("a", 10, 20), part("a", 30, 5)]) == 1.5
+
+
+def test_shares_of_processor_time_are_those_of_weeks():
+    week = 7 * 86400
+    jobs = [(0, 1, week // 2, week), (0, 1, 2 * week, 2 * week), (0, 1, 60, 60), (0, 1, 60, 60)]
+    schedule = schedule_of(jobs, 4, policy="fcfs")
+    users = {"user": np.arange(4), "group": np.zeros(4, np.int64)}
+    trace = replace(schedule.workload.trace, **users)
+    schedule = replace(schedule, workload=replace(schedule.workload, trace=trace))
+    shares = weekly_shares(schedule)
+    assert shares[:2].sum(axis=1) == pytest.approx(1)
+    assert shares[0, :2] == pytest.approx([1 / 3, 2 / 3], abs=1e-3)
+    assert shares[1].tolist() == [0, 1, 0, 0]
+    late, later = (replace(schedule, start=schedule.start + each) for each in (60, 120))
+    effect = effect_of(later, late)
+    assert (effect.wait, effect.longest) == (1, 2)
+    assert max(effect.weekly, effect.whole) < 0.1, "a minute of a week"

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from predictors.response_ratio import OVERDUE_SHARE, QUARTER
 from simulator.backtest import gains
 from simulator.backtest.order_effect import ASSUMED
 from simulator.backtest.plays import CandidateChoice, Play
 from simulator.backtest.site import WEEKS
 from simulator.backtest.verdict import Backtest
 from simulator.scheduling.estimates import EXACT
+from simulator.scheduling.ratio_rules import RESPONSE_RATIO
 from simulator.scheduling.semantics import HAND_OVERS, PBS, SLURM
 from terminal.words import big, counted, duration, less_or_more, listed, one_in
 
@@ -19,6 +21,7 @@ NEAR = 1.1
 LEAST = 0.05
 """A smaller number would be written as 0.0."""
 
+HOUR = 3600
 HOURS_OF_YEAR = 8766
 
 FIRST_WEEK = (
@@ -47,7 +50,22 @@ def played_by(tested: Backtest) -> str:
 
 def remarks(tested: Backtest) -> list[str]:
     """List the sentences that stand beside the verdict."""
-    return [*_errors(tested), *_changes(tested), *_start(tested)]
+    return [*_errors(tested), *_changes(tested), *_first(tested), *_start(tested)]
+
+
+def _first(tested: Backtest) -> Iterator[str]:
+    """Say after which wait a job goes first, by the logged waits of the last quarter."""
+    if HAND_OVERS.get(tested.profile, {}).get("order") != RESPONSE_RATIO:
+        return
+    trace = tested.site.trace
+    waits = trace.wait[trace.submit >= trace.submit.max(initial=0) - QUARTER]
+    after = OVERDUE_SHARE * float(waits.max(initial=0))
+    if after > 0:
+        yield (
+            f"Let a job go first that has waited for {duration(after)}, three quarters of the "
+            f"longest wait of the log's last quarter: slurm-updater --first-after "
+            f"{after / HOUR:.1f}, or T = {after:.0f} in the formula of docs/pbs.md."
+        )
 
 
 def _errors(tested: Backtest) -> Iterator[str]:

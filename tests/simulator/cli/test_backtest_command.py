@@ -385,6 +385,17 @@ def test_an_order_by_the_ratio_needs_no_age(ordered, lines, largest, played_with
     assert "nothing bounds how long" not in text
 
 
+def test_a_backtest_says_after_which_wait_a_job_goes_first(walltimed, tmp_path):
+    day = 86400
+    jobs = [(0, 1, 60, 100), (100 * day, 1, 60, 100), (101 * day, 1, 60, 100)]
+    waits = np.array([90_000.0, 36_000.0, -1.0])
+    write_swf(replace(log_of(jobs, 4), wait=waits), tmp_path / "log.swf")
+    words = ("backtest", tmp_path / "log.swf", "-m", "last-two", "--shake", 0)
+    first = "--first-after 7.5, or T = 27000 in the formula of docs/pbs.md"
+    assert first in " ".join(walltimed(*words)[1].split())
+    assert "--first-after" not in walltimed(*words, *AGED)[1]
+
+
 def test_scheduler_profile_and_what_they_assume_are_in_the_text_and_on_the_page(walltimed, log):
     words = ("backtest", log, "-m", "last-two", "--shake", 0)
     _, easy, _ = walltimed(*words)

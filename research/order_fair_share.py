@@ -1,0 +1,166 @@
+"""Plays the order by the ratio of wait and length beside fair share, by the twin of Slurm.
+
+    .venv/bin/python research/order_fair_share.py LOG...
+
+The last 10,000 jobs of each log are played under fair share alone, and with site factors of up to
+so many times its weight. An account's share of processor time is compared week by week: the mean of
+the differences over the weeks, and their mean without signs, of the account that moves most.
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+from ladder import FAIR, FAIR_SHARE, NODES, log_name
+from numpy.typing import NDArray
+from order_weeks import WEEK, at_places, lengths_of
+
+from simulator.reports.tables import text_table
+from simulator.scheduling.estimates import REQUESTED, Estimates
+from simulator.scheduling.measures import bounded_slowdown
+from simulator.scheduling.ratio_rules import RESPONSE_RATIO, RatioRules
+from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.simulate import Schedule, simulate
+from simulator.scheduling.workload import prepare
+from simulator.traces.swf import read_swf
+
+PLAYED, HISTORY = 10_000, 15_000
+"""Number of a log's last jobs that are played, and of those before them that are learned."""
+
+FEWEST_ACCOUNTS = 4
+"""Logs with fewer groups have users as accounts."""
+
+SITES = {
+    "share 10000, age 1000, size 1000": FAIR,
+    "share 10000, age 1000": replace(FAIR, priority_weight_job_size=0),
+    "share 10000, age 1000, size 1000, half-life 14 d": replace(
+        FAIR, priority_decay_half_life=14 * 86400
+    ),
+}
+"""The weights of three sites, and how usage decays where it is not Slurm's default of 7 days."""
+
+LARGEST = (0.1, 0.25, 1.0, 2.0, 4.0)
+"""Largest site factors, as multiples of the weight of fair share."""
+
+Shares = NDArray[np.float64]
+
+
+class Effect(NamedTuple):
+    """An order beside fair share alone: relative changes, and shares in points.
+
+    Attributes:
+        longest: ratio of the longest waits.
+        weekly: mean difference of an account's share of a week without signs, at most.
+        whole: the same with signs.
+    """
+
+    wait: float
+    slowdown: float
+    longest: float
+    weekly: float
+    whole: float
+
+
+def weekly_shares(schedule: Schedule) -> Shares:
+    """Return the share of each account in the processor time of each week."""
+    workload = schedule.workload
+    accounts = np.unique(workload.trace.group, return_inverse=True)[1]
+    if accounts.max() + 1 < FEWEST_ACCOUNTS:
+        accounts = np.unique(workload.trace.user, return_inverse=True)[1]
+    used = np.zeros((int(schedule.end.max() // WEEK) + 1, int(accounts.max()) + 1))
+    for week in range(len(used)):
+        begin, end = week * WEEK, (week + 1) * WEEK
+        ran = np.minimum(schedule.end, end) - np.maximum(schedule.start, begin)
+        seconds = np.maximum(ran, 0) * workload.processors
+        used[week] = np.bincount(accounts, seconds, used.shape[1])
+    shares: Shares = used / np.maximum(used.sum(axis=1, keepdims=True), 1)
+    return shares
+
+
+def effect_of(schedule: Schedule, alone: Schedule) -> Effect:
+    """Compare a schedule with that of fair share alone."""
+    runtime = alone.workload.runtime
+    slowdowns = [bounded_slowdown(each.wait, runtime).mean() for each in (schedule, alone)]
+    shares, before = weekly_shares(schedule), weekly_shares(alone)
+    weeks = min(len(shares), len(before))
+    moved = 100 * (shares[:weeks] - before[:weeks])
+    return Effect(
+        wait=float(schedule.wait.mean() / alone.wait.mean() - 1),
+        slowdown=float(slowdowns[0] / slowdowns[1] - 1),
+        longest=float(schedule.wait.max() / alone.wait.max()),
+        weekly=float(np.abs(moved).mean(axis=0).max()),
+        whole=float(np.abs(moved.mean(axis=0)).max()),
+    )
+
+
+Effects = Mapping[tuple[str, float, str], Effect]
+"""Effects by site, largest site factor and length."""
+
+
+def play(path: Path, method: str) -> Effects:
+    """Play a log under each site and order."""
+    trace = prepare(read_swf(str(path))).trace
+    trace = trace.select(np.arange(len(trace)) >= len(trace) - PLAYED - HISTORY)
+    cores = next((each for name, each in NODES.items() if path.name.startswith(name)), None)
+    last = trace.select(np.arange(len(trace)) >= len(trace) - PLAYED)
+    workload = prepare(last, cores_per_node=cores)
+    places = np.searchsorted(trace.line, workload.trace.line)
+    mean = partial(at_places, lengths_of(trace, method)["mean"], places)
+    lengths = {"requests": Estimates.named(REQUESTED), "mean": Estimates("mean", known=mean)}
+    rules = Semantics(policy="slurm", estimated_backfilling=False, estimated_running=False)
+    found = {}
+    for site, weights in SITES.items():
+        alone = simulate(workload, replace(rules, slurm=weights), lengths["requests"])
+        for largest in LARGEST:
+            ordered = replace(
+                rules,
+                slurm=weights,
+                order=RESPONSE_RATIO,
+                site_factor=round(largest * FAIR_SHARE),
+                ratio=RatioRules(overdue_share=0.0),
+            )
+            for name, length in lengths.items():
+                schedule = simulate(workload, ordered, length)
+                found[site, largest, name] = effect_of(schedule, alone)
+    return found
+
+
+HEADS = ("site", "largest", "by", "wait", "slowdown", "longest", "weekly", "whole")
+
+
+def rows(logs: Sequence[Effects]) -> Iterator[list[str]]:
+    """Yield a row for each order: changes in the median log, and the rest in the worst."""
+    for site, largest, name in logs[0]:
+        effects = [log[site, largest, name] for log in logs]
+        yield [
+            site,
+            f"{largest:g} F",
+            name,
+            f"{median(each.wait for each in effects):+.0%}",
+            f"{median(each.slowdown for each in effects):+.0%}",
+            f"{max(each.longest for each in effects):.2f}",
+            f"{max(each.weekly for each in effects):.1f}",
+            f"{max(each.whole for each in effects):.2f}",
+        ]
+
+
+def main() -> None:
+    """Play the logs, and print a table of all, then one of each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
+    parser.add_argument("--method", default="attention")
+    given = parser.parse_args()
+    played = {log_name(path): play(path, given.method) for path in given.logs}
+    groups = {f"Median of {len(played)} logs": list(played.values())}
+    groups |= {log: [effects] for log, effects in played.items()}
+    for title, logs in groups.items():
+        print(f"{title}\n\n{text_table(HEADS, list(rows(logs)))}\n")
+
+
+if __name__ == "__main__":
+    main()
