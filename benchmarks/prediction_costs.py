@@ -13,7 +13,7 @@ times the median after the shortest history the one after the longest is. (knn s
 median and interval, which take turns with those without. There every run is ranked when it is
 observed, because somebody has asked since the last one: so what a rank costs is in their columns
 of observations. The trees of forest are learned on 10,000 other runs of the stream, and answer in
-equal parts with attention. "auto" is without rounds, and so answers with attention.
+equal parts with attention. "auto" is without a forest, and "auto, forest" has the same trees.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from predictors.accuracy_groups import Accuracies
+from predictors.auto import Auto
 from predictors.base import USUAL, Predictor, UncertainPredictor
 from predictors.jobs import Completion, Submission
 from predictors.methods.forest import Forest
@@ -46,6 +47,8 @@ TARGETS = {
     "knn": 100,
     "attention": 60,
     "forest": 300,
+    "auto": 60,
+    "auto, forest": 160,
 }
 """Microseconds per prediction that a method may take."""
 
@@ -130,9 +133,17 @@ def contestants() -> dict[str, Predictor | Sure | Accuracy]:
     return {
         **{name: new(name) for name in METHODS},
         "percentile, user, all": every_job_of_a_user,
+        "auto, forest": with_forest(parameters[Forest.name]["learned"]),
         **{name + INTERVAL: Sure(new(name)) for name in METHODS if name in UNCERTAIN},
         "psp accuracy": Accuracy(),
     }
+
+
+def with_forest(learned: LearnedForest | None) -> Auto:
+    """The method auto with trees."""
+    auto = Auto(every=0)
+    auto.renew(learned)
+    return auto
 
 
 def learned_forest() -> LearnedForest | None:
@@ -172,7 +183,7 @@ def measure(sizes: list[int], method: str | None) -> dict[str, list[Costs]]:
     running = {
         name: each
         for name, each in contestants().items()
-        if method is None or name.removesuffix(INTERVAL) == method
+        if method is None or name.partition(", ")[0] == method
     }
     jobs = stream()
     seen = 0
