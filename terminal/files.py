@@ -9,7 +9,7 @@ import shutil
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
@@ -28,11 +28,27 @@ Logs expand to ten or twenty times their size, a bomb to a thousand times and mo
 _GZIP = b"\x1f\x8b"
 _BZIP2 = b"BZh"
 _XZ = b"\xfd7zXZ\x00"
+_PACKERS = {
+    b"\x28\xb5\x2f\xfd": ("zstd", "zstd -dc"),
+    b"\x04\x22\x4d\x18": ("lz4", "lz4 -dc"),
+    b"\x1f\x9d": ("compress", "uncompress -c"),
+    b"PK\x03\x04": ("zip", "unzip -p"),
+    b"7z\xbc\xaf": ("7z", "7z x -so"),
+}
+"""Beginnings of files that are not read: what packs them, and the command that unpacks them."""
+
+_TAR, _TAR_PLACE = b"ustar", 257
 _BUFFER = 1 << 16
 
 
 class DamagedFileError(ValueError):
     """A compressed file is cut short, corrupt, or expands to more than a log does."""
+
+    exit_code = ExitCode.USAGE
+
+
+class PackedFileError(ValueError):
+    """A file is compressed or packed in a way that is not read."""
 
     exit_code = ExitCode.USAGE
 
@@ -116,10 +132,30 @@ def expanded(source: str | Path | BinaryIO) -> Iterator[io.BufferedReader]:
     Reading raises ``DamagedFileError`` where the content is damaged or expands too far.
 
     Raises:
+        PackedFileError: the content is packed in a way that is not read.
         OSError: the file cannot be read.
     """
+    name = name_of(source)
     with _opened(source) as file:
-        yield io.BufferedReader(_Expanded(_Packed(file), name_of(source)), _BUFFER)
+        content: io.BufferedReader = io.BufferedReader(_Expanded(_Packed(file), name), _BUFFER)
+        refuse_packed(content.peek(_TAR_PLACE + len(_TAR)), name)
+        yield content
+
+
+def refuse_packed(beginning: bytes, name: str) -> None:
+    """Refuse content that has to be unpacked first.
+
+    Raises:
+        PackedFileError: the message names the command that unpacks it.
+    """
+    packers = (each for magic, each in _PACKERS.items() if beginning.startswith(magic))
+    is_tar = beginning[_TAR_PLACE:].startswith(_TAR)
+    packer, command = ("tar", "tar -xOf") if is_tar else next(packers, (None, ""))
+    if packer:
+        raise PackedFileError(
+            f"{name} is packed by {packer}, which is not read; plain files, gzip, xz and bzip2 "
+            f"are. Unpack it first: {command} {name} > log"
+        )
 
 
 def read_bytes(source: str | Path | BinaryIO) -> bytes:
@@ -164,12 +200,19 @@ def lines_of(file: io.BufferedReader, name: str, *, longest: int) -> Iterator[by
 
 
 def read_beginning(path: str | Path, size: int) -> bytes:
-    """Return the first ``size`` uncompressed bytes of a file.
+    """Return the first ``size`` uncompressed bytes of a file, or fewer of standard input.
+
+    What is seen of standard input is still there to be read.
 
     Raises:
         DamagedFileError: the content begins as gzip, xz or bzip2 and does not go on as such.
         OSError: the file cannot be read.
     """
+    if str(path) == STANDARD_STREAM:
+        peek = getattr(sys.stdin.buffer, "peek", None)
+        with suppress(DamagedFileError), expanded(io.BytesIO(peek(size) if peek else b"")) as file:
+            return file.read1(size)
+        return b""  # the beginning of compressed content alone cannot be expanded
     with expanded(path) as file:
         return file.read(size)
 

@@ -61,6 +61,16 @@ Format = Annotated[
     ),
 ]
 
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="FIELD=COLUMN[:FORM],...",
+        help="Columns of any table, by name or number, with unit or date pattern: "
+        "user=USER,submit=SUBMIT:%d.%m.%Y %H:%M,requested_walltime=LIMIT:min.",
+    ),
+]
+
 TimeZone = Annotated[
     str, typer.Option(help="Time zone of times without one, such as Europe/Berlin.")
 ]

@@ -1,12 +1,15 @@
-"""Files of ended runs: a table of readers by format, for import, reconcile and backtest."""
+"""Files of ended runs: a table of readers by format, for every command that reads a log."""
 
 import re
+import zlib
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
+
+import msgspec
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.adapters.csv_table import NEEDED, read_table
@@ -30,6 +33,12 @@ LONGEST_RECORD = 4 << 20
 """Most bytes of an accounting record. Those of PBS name every node of a job several times: a job on
 ten thousand nodes has a megabyte."""
 
+Source = str | BinaryIO
+"""A path, ``-`` for standard input, or an open binary file."""
+
+BLOCK = 1000
+"""Runs that are packed together."""
+
 NO_UNIX_START = "of January 1970 on: the log has no UnixStartTime, so no window holds them"
 """Doubt of an SWF log of which only a replay is meaningful."""
 
@@ -52,11 +61,38 @@ class HistoryFile:
     doubts: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_swf_log(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
+class PackedReports:
+    """Runs in a tenth of their memory, iterated as often as needed: compressed in blocks."""
+
+    def __init__(self) -> None:
+        self._blocks: list[bytes] = []
+        self._last: list[ReportedCompletion] = []
+
+    def __len__(self) -> int:
+        return BLOCK * len(self._blocks) + len(self._last)
+
+    def append(self, report: "ReportedCompletion") -> None:
+        """Add a run."""
+        self._last.append(report)
+        if len(self._last) == BLOCK:
+            self._blocks.append(zlib.compress(msgspec.msgpack.encode(self._last), level=1))
+            self._last = []
+
+    def __iter__(self) -> "Iterator[ReportedCompletion]":
+        """Yield the runs in their order."""
+        from service.store import ReportedCompletion  # noqa: PLC0415 - as in runs
+
+        decoder = msgspec.msgpack.Decoder(list[ReportedCompletion])
+        for block in self._blocks:
+            yield from decoder.decode(zlib.decompress(block))
+        yield from self._last
+
+
+def read_swf_log(source: Source, cluster: str | None, _zone: tzinfo) -> HistoryFile:
     """Read the Standard Workload Format: plain, gzip, xz or bzip2. Its times are Unix seconds."""
     from service.store import ReportedCompletion  # noqa: PLC0415 - as in runs
 
-    trace = read_swf(path, on_error="skip")
+    trace = read_swf(source, on_error="skip")
     jobs, left_out = clean(trace, REPLAY_RULES)
     runs = completions(jobs, cluster=cluster or DEFAULT_CLUSTER)
     reports = (ReportedCompletion(completion=run) for run in runs)
@@ -64,27 +100,29 @@ def read_swf_log(path: str, cluster: str | None, _zone: tzinfo) -> HistoryFile:
     return HistoryFile(reports, len(jobs), trace.rejects, left_out, doubts)
 
 
-def read_sacct_output(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
+def read_sacct_output(source: Source, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """Read sacct's output: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
-    with expanded(path) as file:
+    with expanded(source) as file:
         if file.peek().removeprefix(BOM_UTF8).lstrip().startswith(b"{"):
             content = file.read().removeprefix(BOM_UTF8)
             return of_records(read_sacct_json(content, cluster=cluster))
-        lines = lines_of(file, name_of(path), longest=LONGEST_RECORD)
+        lines = lines_of(file, name_of(source), longest=LONGEST_RECORD)
         rows = (f"{line}\n" for line in texts(lines))
         return of_records(read_sacct(rows, zone=zone, cluster=cluster))
 
 
-def read_pbs_log(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
+def read_pbs_log(source: Source, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """Read the accounting log of PBS or Torque."""
-    lines = texts(read_lines(path, longest=LONGEST_RECORD))
+    lines = texts(read_lines(source, longest=LONGEST_RECORD))
     return of_records(read_accounting(lines, zone=zone, cluster=cluster))
 
 
-def read_csv(path: str, cluster: str | None, zone: tzinfo) -> HistoryFile:
-    """Read the CSV that ``walltimed export`` writes."""
-    rows = (f"{line}\n" for line in texts(read_lines(path, longest=LONGEST_RECORD)))
-    return of_records(read_table(rows, zone=zone, cluster=cluster))
+def read_csv(
+    source: Source, cluster: str | None, zone: tzinfo, columns: Sequence[str] = ()
+) -> HistoryFile:
+    """Read the CSV that ``walltimed export`` writes, or a table with its columns named."""
+    rows = (f"{line}\n" for line in texts(read_lines(source, longest=LONGEST_RECORD)))
+    return of_records(read_table(rows, zone=zone, cluster=cluster, columns=columns))
 
 
 def texts(lines: Iterable[bytes]) -> Iterator[str]:
@@ -96,7 +134,7 @@ def texts(lines: Iterable[bytes]) -> Iterator[str]:
 
 def of_records(outcomes: "Outcomes") -> HistoryFile:
     """Return the runs of accounting records; malformed records count as rejected lines."""
-    reports: list[ReportedCompletion] = []
+    reports = PackedReports()
     rejected: list[Reject] = []
     left_out: Counter[str] = Counter()
     doubts: Counter[str] = Counter()
@@ -112,13 +150,13 @@ def of_records(outcomes: "Outcomes") -> HistoryFile:
     return HistoryFile(reports, len(reports), rejected, left_out, doubts)
 
 
-READERS: Mapping[str, Callable[[str, str | None, tzinfo], HistoryFile]] = {
+READERS: Mapping[str, Callable[[Source, str | None, tzinfo], HistoryFile]] = {
     "swf": read_swf_log,
     "sacct": read_sacct_output,
     "pbs": read_pbs_log,
     "csv": read_csv,
 }
-"""Readers by format: functions of a path, the cluster of all jobs, and the zone of bare times.
+"""Readers by format: functions of a source, the cluster of all jobs, and the zone of bare times.
 
 Without a cluster a record's own counts, else ``default``. A reader raises `SkippedError` for a
 document that is cut short. Each format has a sample in tests/support/history_samples.py."""
@@ -128,7 +166,7 @@ _PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];")
 _SACCT = re.compile(
     r"\d[^|]*(\|[^|]*){24}|(.*[^\w\r\n])?job(id|idraw) *([^\w\s=:]|[\t\x1f]|$)", re.IGNORECASE
 )
-_SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){17}\s*$")
+_SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){2,}\s*$")
 
 
 def seen_format(beginning: bytes) -> str | None:
@@ -148,19 +186,3 @@ def seen_format(beginning: bytes) -> str | None:
         if any(pattern.match(line) for line in lines[:20]):
             return name
     return None
-
-
-_PACKERS = {
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip",
-    b"\x04\x22\x4d\x18": "lz4",
-    b"\x1f\x9d": "compress",
-    b"7z\xbc\xaf": "7z",
-}
-
-
-def packer_of(beginning: bytes) -> str | None:
-    """Return the compression of a file that is not read, by its beginning, or ``tar``."""
-    if beginning[257:262] == b"ustar":
-        return "tar"
-    return next((name for magic, name in _PACKERS.items() if beginning.startswith(magic)), None)

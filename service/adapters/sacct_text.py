@@ -5,7 +5,6 @@ Best are rows of ``TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -X -D -P`` with the sepa
 job name is last, and may hold it.
 """
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from datetime import UTC, tzinfo
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from service.adapters.csv_table import numbered_rows
 from service.adapters.runs import Reason, SkippedError, check_times, ended_run
 from service.adapters.slurm_fields import (
     gpus_of,
@@ -257,7 +257,7 @@ def _are_names(cells: Sequence[str]) -> bool:
 def _rows(lines: Iterable[tuple[int, str]], layout: _Layout) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells of every row; a row with too few continues in the next line."""
     if layout.is_quoted:
-        yield from _quoted_rows(lines, layout.separator)
+        yield from numbered_rows(lines, layout.separator)
         return
     begin, text, separator = 0, "", layout.separator
     bar = re.escape(separator)
@@ -282,30 +282,6 @@ def _rows(lines: Iterable[tuple[int, str]], layout: _Layout) -> Iterator[tuple[i
 def _is_rest_of_name(line: str, separator: str) -> bool:
     """Return whether a line is the rest of a name with a line break; commands' errors are not."""
     return separator not in line and not line.startswith(("sacct", "slurm"))
-
-
-def _quoted_rows(
-    lines: Iterable[tuple[int, str]], separator: str
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of every row of quoted cells, which may hold line breaks."""
-    begin = 0
-
-    def texts() -> Iterator[str]:
-        nonlocal begin
-        for line_number, line in lines:
-            begin = begin or line_number
-            yield line
-
-    rows = csv.reader(texts(), delimiter=separator)
-    while True:
-        try:
-            cells = next(rows, None)
-        except csv.Error:
-            cells = []
-        if cells is None:
-            return
-        yield begin, cells
-        begin = 0
 
 
 def _read(

@@ -90,13 +90,18 @@ def moment(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:
     return found or None
 
 
+def is_word_for_nothing(value: str) -> bool:
+    """Return whether a text is empty or one of the words for an unknown value."""
+    return value.strip().lower() in _NO_TIMES
+
+
 def is_text_of_no_time(value: Any) -> bool:
     """Return whether a value is neither a time or number nor one of the words for none.
 
     >>> is_text_of_no_time("yesterday"), is_text_of_no_time("Unknown"), is_text_of_no_time("0")
     (True, False, False)
     """
-    if not isinstance(value, str) or value.strip().lower() in _NO_TIMES:
+    if not isinstance(value, str) or is_word_for_nothing(value):
         return False
     return moment(value, UTC) is None and _parsed(value) is None
 

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
+    from simulator.cli.logs import LogFile
     from simulator.traces.completions import RecordedLog
 
 Command = Any
@@ -177,13 +178,13 @@ class Commands(LazyGroup):
 
 
 class InstalledService:
-    """The installed service, which ``walltimed backtest`` asks for logs and settings."""
+    """The installed service, which commands about traces ask for logs and settings."""
 
-    def recorded_log(self, *options: Any) -> "RecordedLog":
-        """Read an accounting file as a trace, with the names that its numbers stand for."""
-        from service.cli.importing import recorded_log
+    def recorded_log(self, log: "LogFile") -> "RecordedLog":
+        """Read a log of any format as a trace, with the names that its numbers stand for."""
+        from service.cli.log_files import recorded_log
 
-        return recorded_log(*options)
+        return recorded_log(log)
 
     def method_in_force(self, config: Path | None) -> "tuple[str, Mapping[str, Any]]":
         """Return the method that the settings name, with its parameters."""

@@ -18,12 +18,12 @@ import typer
 from msgspec.structs import replace
 
 from predictors.base import DEFAULT_METHOD
-from predictors.jobs import DEFAULT_CLUSTER, Completion
+from predictors.jobs import Completion
 from simulator.cli.players import PrivateService, RemotePlayer, private_service, private_settings
-from simulator.cli.replay import default_methods, read_log
+from simulator.cli.replay import default_methods, played_log
 from simulator.cli.results import print_tables
 from terminal.console import err, out, progress_bar
-from terminal.options import Limit, OnError
+from terminal.options import Limit
 
 if TYPE_CHECKING:
     from simulator.cli.replay import PlayedLog
@@ -113,8 +113,11 @@ def demo(
 
 def sample(limit: int | None) -> "PlayedLog":
     """Return the shipped trace, or its first ``limit`` jobs, moved to end in the past week."""
+    from simulator.traces.completions import RecordedLog
+    from simulator.traces.swf import read_swf
+
     with as_file(files("simulator") / "data" / "synthetic.swf.gz") as file:
-        log = read_log(str(file), limit, [], OnError.REFUSE, DEFAULT_CLUSTER)
+        log = played_log(RecordedLog(read_swf(file)), file.name, limit)
     return with_values(log, runs=moved_to_today(log.runs, time.time()))
 
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
+from simulator.cli.logs import Installation, LogFile, with_size
 from simulator.cli.options import (
     ADJUSTMENTS,
     METHODS,
@@ -38,33 +39,30 @@ from terminal.console import (
     print_json,
     progress_bar,
 )
-from terminal.options import AsJson, ConfigFile, Format, Limit, OnError, TimeZone, choice, one_of
+from terminal.options import (
+    AsJson,
+    Columns,
+    ConfigFile,
+    Format,
+    Limit,
+    OnError,
+    TimeZone,
+    choice,
+    one_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from simulator.backtest.plays import Plays, Task
     from simulator.backtest.site import BacktestSite
     from simulator.backtest.verdict import Backtest
-    from simulator.traces.completions import RecordedLog
 
 SCHEDULERS = (*TWINS, *POLICIES)
 
 DEFAULT_PAGE = Path("backtest.html")
 
 WIDTH = 80
-
-
-class Installation(Protocol):
-    """The service of a site: its formats of logs and its settings; ``obj`` of the context."""
-
-    def recorded_log(
-        self, file: str, format_: str | None, cluster: str | None, time_zone: str, on_error: OnError
-    ) -> "RecordedLog":
-        """Read an accounting file as a trace, with the names that its numbers stand for."""
-
-    def method_in_force(self, config: Path | None) -> "tuple[str, Mapping[str, Any]]":
-        """Return the method that the settings name, with its parameters."""
 
 
 def backtest(
@@ -75,6 +73,7 @@ def backtest(
     ],
     *,
     format_: Format = None,
+    columns: Columns = None,
     cluster: Annotated[
         str | None, typer.Option(help="Cluster of all jobs; by default as the records name it.")
     ] = None,
@@ -188,12 +187,24 @@ def backtest(
     in_force = in_force_of(*installation.method_in_force(config))
     methods = methods_of(in_force, method)
     return_freed_arrays()
-    log = installation.recorded_log(file, format_, cluster, time_zone, on_error)
+    log = installation.recorded_log(
+        LogFile(
+            path=file,
+            format=format_,
+            columns=columns or (),
+            cluster=cluster,
+            time_zone=time_zone,
+            on_error=on_error,
+            quiet=as_json,
+        )
+    )
     scheduler = scheduler or scheduler_of(log.format, slurm_config, pbs_config)
     profile = profile or HANDED_OVER
     twin = site_of_twin(slurm_config, pbs_config, [scheduler], cores_per_node)
     if twin.rules and partitions:
         raise CommandError("The configuration knows the queues: no --partitions.", ExitCode.USAGE)
+    if not (processors or twin.processors or partitions):
+        log = replace(log, trace=with_size(log.trace))
     site = site_of(
         log,
         rules_of(scheduler, profile, order, twin=twin.rules, site_factor=site_factor),

@@ -33,7 +33,10 @@ Wide = Annotated[
 ]
 
 TraceFile = Annotated[
-    str, typer.Argument(metavar="TRACE", help="SWF; plain, gzip, xz; - is stdin.")
+    str,
+    typer.Argument(
+        metavar="TRACE", help="SWF, sacct, PBS or a table; plain, gzip, xz, bzip2; - is stdin."
+    ),
 ]
 
 MalformedLines = Annotated[
@@ -45,7 +48,8 @@ ReportDirectory = Annotated[
 ]
 
 MachineSize = Annotated[
-    int | None, typer.Option(min=1, help="Size of the machine; default: from the header.")
+    int | None,
+    typer.Option(min=1, help="Size of the machine; default: from the header, else by the log."),
 ]
 
 SlurmConfig = Annotated[

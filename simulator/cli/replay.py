@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 
 from predictors.jobs import DEFAULT_CLUSTER
+from simulator.cli.logs import Installation, LogFile
 from simulator.cli.options import (
     MalformedLines,
     Methods,
@@ -23,7 +24,6 @@ from simulator.cli.options import (
 )
 from simulator.cli.players import opened
 from simulator.cli.results import conclude, numbers_of, print_tables
-from simulator.cli.swf_logs import read_swf_log
 from terminal.console import (
     STANDARD_OUTPUT,
     CommandError,
@@ -34,13 +34,15 @@ from terminal.console import (
     need,
     progress_bar,
 )
-from terminal.options import AsJson, Limit, OnError
+from terminal.files import name_of
+from terminal.options import AsJson, Columns, Format, Limit, OnError, TimeZone
 
 if TYPE_CHECKING:
     from predictors.jobs import Completion
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.trace_replay import Replay
     from simulator.reports.method_summary import MethodSummary
+    from simulator.traces.completions import RecordedLog
     from simulator.traces.trace import Reject, Trace
 
 
@@ -129,8 +131,12 @@ class ReplayResult:
 
 
 def replay(
+    context: typer.Context,
     trace: TraceFile,
     *,
+    format_: Format = None,
+    columns: Columns = None,
+    time_zone: TimeZone = "UTC",
     url: ServiceUrl = None,
     token: ServiceToken = None,
     cluster: Annotated[
@@ -164,6 +170,7 @@ def replay(
     For example:
 
         walltimed replay SDSC-SP2-1998-4.2-cln.swf.gz --report sdsc
+        walltimed replay sacct.txt --time-zone Europe/Berlin --in-process
         walltimed replay - -m max-usage -m max-usage:window=10 --in-process < log.swf
     """
     need("matplotlib", for_=report)
@@ -177,7 +184,25 @@ def replay(
     check_file(predictions)
     check_directory(report)
     specs = [MethodSpec.parse(text) for text in dict.fromkeys(method or default_methods(url))]
-    log = read_log(trace, limit, leave_out or [], on_error, cluster_of(url, cluster))
+    installation: Installation = context.obj
+    recorded = installation.recorded_log(
+        LogFile(
+            path=trace,
+            format=format_,
+            columns=columns or (),
+            cluster=cluster,
+            time_zone=time_zone,
+            on_error=on_error,
+            quiet=as_json,
+        )
+    )
+    log = played_log(
+        recorded,
+        name_of(trace),
+        limit,
+        further_rules=leave_out or [],
+        cluster=cluster_of(url, cluster),
+    )
     played = play(
         log,
         specs,
@@ -214,10 +239,15 @@ def cluster_of(url: str | None, cluster: str | None) -> str:
     return time.strftime("replay-%Y%m%dT%H%M%SZ", time.gmtime()) if url else DEFAULT_CLUSTER
 
 
-def read_log(
-    file: str, limit: int | None, further_rules: Sequence[str], on_error: OnError, cluster: str
-) -> "PlayedLog":
-    """Read and clean a trace.
+def played_log(
+    recorded: "RecordedLog",
+    file: str,
+    limit: int | None = None,
+    *,
+    further_rules: Sequence[str] = (),
+    cluster: str = DEFAULT_CLUSTER,
+) -> PlayedLog:
+    """Return the usable jobs of a log.
 
     Raises:
         NoJobError: nothing is left to play.
@@ -225,19 +255,19 @@ def read_log(
     from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
     from simulator.traces.completions import completions
 
-    trace = read_swf_log(file, on_error)
-    cleaned, removed = clean(trace, (*REPLAY_RULES, *further_rules))
+    cleaned, removed = clean(recorded.trace, (*REPLAY_RULES, *further_rules))
     played = cleaned.select(slice(limit))
+    left_out = {**recorded.left_out, **{rule: jobs for rule, jobs in removed.items() if jobs}}
     log = PlayedLog(
-        name=Path(file).name if file != "-" else "standard input",
+        name=Path(file).name,
         trace=played,
         cluster=cluster,
         runs=list(completions(played, cluster=cluster)),
-        left_out={rule: jobs for rule, jobs in removed.items() if jobs},
-        rejected=trace.rejects,
+        left_out=left_out,
+        rejected=recorded.trace.rejects,
     )
     if not log.runs:
-        raise NoJobError(log.name, "played", removed)
+        raise NoJobError(log.name, "played", left_out)
     return log
 
 

@@ -13,6 +13,7 @@ import typer
 from rich.markup import escape
 
 from predictors.base import DEFAULT_METHOD
+from simulator.cli.logs import Installation, LogFile, with_size
 from simulator.cli.options import (
     ADJUSTMENTS,
     COMPRESSIONS,
@@ -40,7 +41,6 @@ from simulator.cli.options import (
 )
 from simulator.cli.players import opened
 from simulator.cli.results import conclude, numbers_of, print_tables
-from simulator.cli.swf_logs import read_swf_log
 from terminal.console import (
     STANDARD_OUTPUT,
     CommandError,
@@ -52,7 +52,17 @@ from terminal.console import (
     need,
     progress_bar,
 )
-from terminal.options import AsJson, Limit, OnError, choice, one_of
+from terminal.files import name_of
+from terminal.options import (
+    AsJson,
+    Columns,
+    Format,
+    Limit,
+    OnError,
+    TimeZone,
+    choice,
+    one_of,
+)
 
 if TYPE_CHECKING:
     from simulator.reports.comparison import Combination, Outcome, Shaking
@@ -61,6 +71,7 @@ if TYPE_CHECKING:
     from simulator.scheduling.semantics import Semantics
     from simulator.scheduling.slurm_rules import SlurmRules
     from simulator.scheduling.workload import Workload
+    from simulator.traces.completions import RecordedLog
     from simulator.traces.trace import Reject, Trace
 
 SERVICE = "service"
@@ -73,8 +84,12 @@ MOST_MINUTES = 366 * 24 * 60
 
 
 def simulate(
+    context: typer.Context,
     trace: TraceFile,
     *,
+    format_: Format = None,
+    columns: Columns = None,
+    time_zone: TimeZone = "UTC",
     policy: Annotated[list[str] | None, choice("Policy", (*POLICIES, *TWINS))] = None,
     estimates: Annotated[
         list[str] | None,
@@ -156,11 +171,11 @@ def simulate(
         walltimed simulate SDSC-SP2-1998-4.2-cln.swf.gz --policy easy,conservative
         walltimed simulate log.swf --estimates requested --estimates exact
         walltimed simulate log.swf --policy easy --shake 60 --repeat 50
+        walltimed simulate sacct.txt --policy slurm --processors 4096
         walltimed simulate log.swf --output easy.swf.gz
     """
     need("matplotlib", for_=report)
     from simulator.reports.comparison import Combination, Shaking
-    from terminal.files import name_of
 
     check_alone(output, "the schedule", as_json=as_json)
     check_file(output)
@@ -189,9 +204,20 @@ def simulate(
     )
     if output and (len(simulations.combinations) > 1 or shake):
         raise CommandError("--output takes one policy and one source of estimates.", ExitCode.USAGE)
+    installation: Installation = context.obj
+    recorded = installation.recorded_log(
+        LogFile(
+            path=trace,
+            format=format_,
+            columns=columns or (),
+            time_zone=time_zone,
+            on_error=on_error,
+            quiet=as_json,
+        )
+    )
     log, workload = jobs_of(
-        trace,
-        on_error=on_error,
+        recorded,
+        name_of(trace),
         limit=limit,
         processors=processors or site.processors,
         cores_per_node=cores_per_node,
@@ -210,9 +236,9 @@ def simulate(
 
 
 def jobs_of(
-    file: str,
+    recorded: "RecordedLog",
+    name: str,
     *,
-    on_error: OnError,
     limit: int | None,
     processors: int | None,
     cores_per_node: int | None,
@@ -227,14 +253,14 @@ def jobs_of(
     from simulator.scheduling.estimates import predictions_of
     from simulator.scheduling.workload import first_jobs, prepare, with_requests
     from simulator.traces.cleaning import NoJobError
-    from terminal.files import name_of
 
-    log = first_jobs(read_swf_log(file, on_error), limit, processors=processors)
+    trace = recorded.trace if processors else with_size(recorded.trace)
+    log = first_jobs(trace, limit, processors=processors)
     if requests:
         log = with_requests(log, predictions_of(requests))
     workload = prepare(log, processors=processors, cores_per_node=cores_per_node, overrun=overrun)
     if not len(workload):
-        raise NoJobError(name_of(file), "simulated", workload.counts)
+        raise NoJobError(name, "simulated", {**recorded.left_out, **workload.counts})
     return log, workload
 
 

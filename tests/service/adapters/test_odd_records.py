@@ -1,5 +1,6 @@
 """Files and values as sites have them: every reader with every odd value of one table."""
 
+import gzip
 import io
 from datetime import UTC
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from history_samples import SAMPLES
 
 from predictors.jobs import LATEST_TIME, Status
-from service.adapters.history_files import NO_UNIX_START, READERS, packer_of, seen_format
+from service.adapters.history_files import NO_UNIX_START, READERS, seen_format
 from service.adapters.pbs import read_accounting
 from service.adapters.runs import Reason, SkippedError
 from service.adapters.sacct_text import (
@@ -19,7 +20,7 @@ from service.adapters.sacct_text import (
     read_sacct,
 )
 from service.cli.export import write_csv
-from terminal.files import read_beginning
+from terminal.files import PackedFileError, read_beginning
 
 ODD = Path(__file__).parents[2] / "data" / "odd"
 
@@ -243,13 +244,19 @@ def test_a_log_without_the_time_of_its_start_is_named(tmp_path, header, start, d
 
 
 @pytest.mark.parametrize(
-    ("beginning", "name"),
+    ("beginning", "command"),
     [
-        (b"\x28\xb5\x2f\xfd\x24", "zstd"),
-        (b"PK\x03\x04", "zip"),
-        (b"x" * 257 + b"ustar\x00", "tar"),
-        (b"; Version", None),
+        (b"\x28\xb5\x2f\xfd\x24", "zstd -dc"),
+        (b"PK\x03\x04", "unzip -p"),
+        (b"x" * 257 + b"ustar\x00", "tar -xOf"),
     ],
 )
-def test_compressions_that_are_not_read_are_named(beginning, name):
-    assert packer_of(beginning) == name
+def test_what_packs_a_file_is_named_with_the_command_that_unpacks_it(tmp_path, beginning, command):
+    file = tmp_path / "log"
+    file.write_bytes(beginning)
+    for reader in READERS.values():
+        with pytest.raises(PackedFileError, match=f"{command} {file}"):
+            reader(str(file), None, UTC)
+    file.write_bytes(gzip.compress(beginning))  # such as log.tar.gz
+    with pytest.raises(PackedFileError, match=command):
+        read_beginning(file, 100)

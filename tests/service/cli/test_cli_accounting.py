@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from runs import a_run, predicted, runs_by_job
 
-from service.cli.importing import recorded_log
+from service.cli.log_files import recorded_log
 from service.store import open_store
+from simulator.cli.logs import LogFile
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.workload import prepare
-from terminal.options import OnError
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -209,7 +209,7 @@ def test_a_job_with_a_begin_time_waits_from_then_on_in_a_log_that_is_played(
 ):
     file = tmp_path / "log"
     file.write_text(text)
-    trace = recorded_log(str(file), format_, None, "UTC", OnError.REFUSE).trace
+    trace = recorded_log(LogFile(path=str(file), format=format_)).trace
     assert trace.submit.tolist() == [0, 3600]
     assert trace.wait.tolist() == [60, 60]
 
@@ -225,12 +225,12 @@ JobIDRaw|Submit|Start|End|Timelimit|ReqCPUS|AllocTRES|State
 def test_gpus_of_sacct_are_kept_in_a_log_that_is_played(tmp_path):
     file = tmp_path / "log"
     file.write_text(GPUS)
-    trace = recorded_log(str(file), "sacct", None, "UTC", OnError.REFUSE).trace
+    trace = recorded_log(LogFile(path=str(file), format="sacct")).trace
     assert trace.nodes.tolist() == [2, 1, 1]  # in the order of submission
     assert trace.gpus.tolist() == [4, 2, 0]
     assert trace.select(trace.gpus > 0).nodes.tolist() == [2, 1]
     file.write_text(SACCT)
-    assert recorded_log(str(file), "sacct", None, "UTC", OnError.REFUSE).trace.gpus is None
+    assert recorded_log(LogFile(path=str(file), format="sacct")).trace.gpus is None
 
 
 ARRAY = """\
@@ -246,7 +246,7 @@ def test_a_task_that_its_array_s_throttle_held_is_submitted_when_a_task_before_i
 ):
     file = tmp_path / "log"
     file.write_text(ARRAY)  # --array=0-2%1
-    trace = recorded_log(str(file), "sacct", None, "UTC", OnError.REFUSE).trace
+    trace = recorded_log(LogFile(path=str(file), format="sacct")).trace
     assert trace.submit.tolist() == [0, 600, 1200]
     semantics = Semantics(policy="slurm")
     played = simulate(prepare(trace, processors=3), semantics, Estimates.named("requested"))

@@ -174,7 +174,6 @@ def test_users_of_records_keep_their_names_on_the_page(page_of, tmp_path):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("-f", "sacct"), "say --processors"),
         (("-f", "lsf", "--processors", "16"), "format 'lsf'"),
         (("-f", "sacct", "--time-zone", "Mars/Olympus"), "no time zone 'Mars/Olympus'"),
     ],

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from history_samples import SAMPLES
 from workloads import synthetic
 
 from predictors.registry import METHODS
@@ -198,22 +199,51 @@ def test_a_method_that_the_service_does_not_know_fails_with_its_own_sentence(
     assert "max-usage" in complaints
 
 
-@pytest.mark.parametrize("command", ["replay", "simulate"])
-@pytest.mark.parametrize(
-    ("beginning", "kind"),
-    [
-        ("JobID|User\n1|alice\n", "text of sacct"),
-        ('{"jobs": []}', "the JSON of sacct"),
-        ("11/21/2026 10:00:00;E;1.pbs;user=a\n", "an accounting log of PBS"),
-    ],
-)
-def test_a_log_that_is_not_swf_is_named_with_the_commands_that_convert_it(
-    refused, tmp_path, command, beginning, kind
-):
-    (tmp_path / "history.txt").write_text(beginning)
-    complaint = refused(command, tmp_path / "history.txt").replace("\n", " ")
-    assert f"history.txt is {kind}" in complaint
-    assert "walltimed import -d sqlite:///history.sqlite3" in complaint
-    assert "walltimed export -d sqlite:///history.sqlite3" in complaint
+PLAYED = {
+    "replay": ("--in-process", "-m", "last-two", "--json"),
+    "simulate": ("--json",),
+}
+
+
+@pytest.mark.parametrize("command", PLAYED)
+@pytest.mark.parametrize("format_", SAMPLES)
+def test_studies_read_every_format_that_import_reads(walltimed, tmp_path, command, format_):
+    for number, content in enumerate(SAMPLES[format_]):
+        file = tmp_path / f"log{number}"
+        file.write_bytes(content)
+        arguments = (*PLAYED[command], "--on-error", "skip")
+        code, document, complaints = walltimed(command, file, *arguments)
+        assert code in {0, 3}, complaints
+        assert json.loads(document)["jobs"] >= 1
+
+
+TABLE = "id;usr;sub;beg;fin;lim;cpus\n1;ada;1709287200;1709287260;1709290860;120;8\n"
+COLUMNS = "id=id,user=usr,submit=sub,start=beg,end=fin,limit=lim:min,cpus=cpus"
+
+
+@pytest.mark.parametrize("command", PLAYED)
+def test_studies_read_any_table_whose_columns_are_named(walltimed, refused, tmp_path, command):
+    file = tmp_path / "table.csv"
+    file.write_text(TABLE)
+    code, document, _ = walltimed(command, file, *PLAYED[command], "--columns", COLUMNS)
+    assert (code, json.loads(document)["jobs"]) == (0, 1)
+    file.write_text(TABLE.replace("1709287260", "soon"))
+    complaint = refused(command, file, *PLAYED[command][:-1], "--columns", COLUMNS)
+    assert "line 2: column 4 (beg): start_time is 'soon'" in complaint.replace("\n", " ")
+
+
+@pytest.mark.parametrize("command", PLAYED)
+def test_a_line_that_is_no_job_of_swf_is_named(refused, tmp_path, command):
     (tmp_path / "other.swf").write_text("1 2 3\n")
     assert "other.swf: line 1: 3 fields" in refused(command, tmp_path / "other.swf")
+
+
+def test_a_machine_that_no_log_names_is_as_large_as_what_ran_on_it(walltimed, tmp_path):
+    file = tmp_path / "table.csv"
+    file.write_text(TABLE + TABLE.splitlines()[1] + "\n")
+    code, document, complaints = walltimed("simulate", file, "--json", "--columns", COLUMNS)
+    assert (code, json.loads(document)["processors"]) == (0, 16)
+    assert "16 processors count" in complaints
+    assert "--processors names another size" in complaints
+    named = walltimed("simulate", file, "--json", "--columns", COLUMNS, "--processors", 32)
+    assert (json.loads(named[1])["processors"], named[2]) == (32, "")

@@ -1,0 +1,176 @@
+"""Logs of every format as commands read them: the format, the reader, and malformed lines."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from rich.markup import escape
+
+from simulator.cli.logs import LogFile
+from simulator.cli.results import LISTED
+from terminal.console import CommandError, ExitCode, err, progress_bar
+from terminal.files import STANDARD_STREAM, name_of, read_beginning
+from terminal.options import OnError
+from terminal.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from service.adapters.history_files import HistoryFile, Source
+    from simulator.traces.completions import RecordedLog
+
+BEGINNING = 1 << 16
+"""Bytes of a file from which its format is seen."""
+
+
+def read_history(log: LogFile) -> "HistoryFile":
+    """Read a file of one of the formats, with a progress bar.
+
+    Raises:
+        CommandError: it is a document that is cut short or none; the message names the file.
+    """
+    from service.adapters.history_files import READERS, read_csv
+    from service.adapters.runs import SkippedError
+
+    read: Callable[..., HistoryFile] = READERS[format_of(log)]
+    if log.columns:
+        read = partial(read_csv, columns=log.columns)
+    zone = zone_named(log.time_zone)
+    try:
+        with opened(log) as source:
+            return read(source, log.cluster, zone)
+    except SkippedError as error:
+        raise CommandError(f"{log.path}: {error}.", ExitCode.USAGE) from error
+
+
+@contextmanager
+def opened(log: LogFile) -> "Iterator[Source]":
+    """Open a log; its bytes are counted in a progress bar."""
+    if log.path == STANDARD_STREAM:
+        yield log.path
+        return
+    size = Path(log.path).stat().st_size
+    with progress_bar("bytes", quiet=log.quiet) as progress:
+        name = escape(Path(log.path).name)
+        with Path(log.path).open("rb") as file:
+            yield progress.wrap_file(file, total=size, description=name)
+
+
+def format_of(log: LogFile) -> str:
+    """Return the format that is named, or that the content of the file shows.
+
+    Raises:
+        CommandError: there is no such format, or the content is of none.
+    """
+    from service.adapters.history_files import READERS, seen_format
+
+    format_ = log.format or ("csv" if log.columns else None)
+    if log.columns and format_ != "csv":
+        raise CommandError("--columns is for --format csv.", ExitCode.USAGE)
+    if format_ is not None and format_ not in READERS:
+        raise CommandError(
+            f"There is no format {format_!r}; there are {', '.join(READERS)}.", ExitCode.USAGE
+        )
+    found = format_ or seen_format(read_beginning(log.path, BEGINNING))
+    if found is None:
+        raise CommandError(
+            f"{log.path} is no log that walltimed knows: neither SWF, nor what sacct prints "
+            "(--parsable2 or --json), nor an accounting log of PBS, nor a CSV of walltimed export. "
+            f"If it is one of them, say which: --format {' | '.join(READERS)}. Of any other table "
+            "name the columns: --columns user=USER,start=START,... (walltimed import --help).",
+            ExitCode.USAGE,
+        )
+    return found
+
+
+def zone_named(name: str) -> ZoneInfo:
+    """Return the time zone called ``name``.
+
+    Raises:
+        CommandError: there is no such time zone.
+    """
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # Europe is a directory
+        raise CommandError(f"There is no time zone {name!r}.", ExitCode.USAGE) from error
+
+
+def refuse_malformed(
+    histories: "Mapping[str, HistoryFile]",
+    consequence: str = "Nothing was stored",
+    skipping: str = "imports the others",
+) -> None:
+    """Print the malformed lines, and fail if there are any.
+
+    Raises:
+        CommandError: a line is malformed; the message says what ``--on-error skip`` would do.
+    """
+    broken = {name: history for name, history in histories.items() if history.rejected}
+    for name, history in broken.items():
+        for reject in history.rejected[:LISTED]:
+            err.print(escape(f"{name}, line {reject.line}: {reject.reason}"), soft_wrap=True)
+    if broken:
+        lines = sum(len(history.rejected) for history in broken.values())
+        raise CommandError(
+            f"{consequence}, because of {counted(lines, 'malformed line')}; --on-error skip "
+            f"{skipping}.",
+            ExitCode.USAGE,
+        )
+
+
+def recorded_log(log: LogFile) -> "RecordedLog":
+    """Return a log as a trace, with the names that its numbers stand for.
+
+    Raises:
+        CommandError: the format is unknown, lines are malformed, or the file mixes clusters.
+    """
+    format_ = format_of(log)
+    return recorded_swf(log) if format_ == "swf" else recorded_runs(log, format_)
+
+
+def recorded_swf(log: LogFile) -> "RecordedLog":
+    """Return an SWF log as it is: none of its lines is left out.
+
+    Raises:
+        CommandError: a line is malformed.
+    """
+    from simulator.traces.completions import RecordedLog
+    from simulator.traces.swf import MalformedLineError, read_swf
+
+    try:
+        with opened(log) as source:
+            return RecordedLog(read_swf(source, on_error=log.on_error.of_reader))
+    except MalformedLineError as error:
+        raise CommandError(f"{name_of(log.path)}: {error}", ExitCode.USAGE) from error
+
+
+def recorded_runs(log: LogFile, format_: str) -> "RecordedLog":
+    """Return the runs of accounting records as a trace, in the order of their submission.
+
+    Raises:
+        CommandError: lines are malformed, or the file mixes clusters.
+    """
+    from simulator.traces.completions import submitted_at, trace_of
+
+    history = read_history(replace(log, format=format_))
+    if log.on_error is OnError.REFUSE:
+        refuse_malformed({log.path: history}, "Nothing was played", "leaves them out")
+    clusters = sorted({report.completion.submission.cluster for report in history.reports})
+    if len(clusters) > 1:
+        raise CommandError(
+            f"{log.path} has jobs of the clusters {', '.join(clusters)}; each has its own "
+            "scheduler and needs its own file.",
+            ExitCode.USAGE,
+        )
+    reports = [*history.reports]
+    eligible = [submitted_at(report.completion, report.eligible_time) for report in reports]
+    recorded = trace_of(eligible, [report.gpus for report in reports])
+    return replace(
+        recorded,
+        trace=replace(recorded.trace, rejects=tuple(history.rejected)),
+        format=format_,
+        left_out={rule: jobs for rule, jobs in history.left_out.items() if jobs},
+    )
