@@ -153,6 +153,8 @@ def large_snapshot(jobs: int = 1000, cores: int = 10_000, seed: int = 1) -> Snap
             age=age if running else age[::-1],
             priority=np.zeros(jobs),
             owner=np.arange(jobs),
+            array=np.full(jobs, -1),
+            array_limit=np.zeros(jobs, np.int64),
         )
 
     return Snapshot(

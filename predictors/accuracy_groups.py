@@ -123,9 +123,9 @@ class Accuracies:
         return self._usages.memory
 
     def observe(self, completion: Completion) -> None:
-        """Learn from a run that has ended."""
+        """Learn from a run that has ended; interactive sessions end early and do not count."""
         user = completion.submission.user
-        if user is None:
+        if user is None or completion.interactive:
             return
         self._usages.add(user, completion.end_time, completion.usage)
         self._place(user)

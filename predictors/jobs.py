@@ -97,6 +97,7 @@ class Completion(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         runtime: seconds.
+        interactive: whether a person sat before it, who ends it when done.
     """
 
     submission: Submission
@@ -104,6 +105,7 @@ class Completion(Struct, frozen=True, kw_only=True, gc=False):
     end_time: float
     runtime: float
     status: Status = Status.UNKNOWN
+    interactive: bool = False
 
     @property
     def usage(self) -> float:

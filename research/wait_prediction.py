@@ -164,6 +164,8 @@ def _columns(jobs: Any, *, runtime: Integers, age: Integers, owner: Integers) ->
         age=age,
         priority=jobs["priority"],
         owner=owner,
+        array=np.full(len(owner), -1),
+        array_limit=np.zeros(len(owner), np.int64),
     )
 
 

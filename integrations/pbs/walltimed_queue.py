@@ -70,6 +70,8 @@ OVER_LIMIT = re.compile(
     re.IGNORECASE,
 )
 """Comments of jobs that wait for a limit of a user, group, project, queue or array."""
+INDEX = re.compile(r"\[\d+\]")
+OF_ARRAY = re.compile(r"subjobs", re.IGNORECASE)
 
 
 def document_in(text, source):
@@ -180,24 +182,37 @@ def job_of(job_id, shown):
 def queue_of(shown):
     """Return running and waiting jobs; waiting ones by priority, then as the server lists them."""
     running, waiting = [], []
+    limits = array_limits(shown)
     for job_id, job in (shown.get("Jobs") or {}).items():
         fields, state = job_of(job_id, job), job.get("job_state")
         if fields is None:
             continue
         started = instant(job.get("stime"))
+        array = INDEX.sub("[]", job_id) if "[" in job_id else None
+        if array:
+            fields["array"] = array
+        if limits.get(array):
+            fields["array_limit"] = limits[array]
         if state in RUNNING and started is not None:
             fields["start_time"] = max(started, fields["submit_time"])
             running.append(fields)
         elif state in WAITING + HELD:
             fields["held"] = state in HELD
             reason = name(job.get("comment"))
-            if reason and OVER_LIMIT.search(reason):
+            waits_for_tasks = "array_limit" in fields and OF_ARRAY.search(reason or "")
+            if reason and OVER_LIMIT.search(reason) and not waits_for_tasks:
                 fields["held"] = True  # Others start first.
             if reason:
                 fields["reason"] = reason
             waiting.append((-number_of(job.get("Priority")), fields["submit_time"], fields))
     waiting.sort(key=lambda each: each[:2])
     return {"running": running, "waiting": [fields for _, _, fields in waiting]}
+
+
+def array_limits(shown):
+    """Return the most tasks that run at once, by array (max_run_subjobs)."""
+    jobs = (shown.get("Jobs") or {}).items()
+    return {job_id: number_of(job.get("max_run_subjobs")) for job_id, job in jobs if "[]" in job_id}
 
 
 def sizes_of(shown):

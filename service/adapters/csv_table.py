@@ -266,6 +266,7 @@ def _run_of(values: dict[str, Any], cluster: str | None, *, is_own: bool) -> "Re
         cpu_time=values.get("cpu_time"),
         memory=memory * (processors or 1) if memory else values.get("memory"),
         eligible=values.get("eligible_time"),
+        interactive=values.get("interactive", False),
     )
 
 

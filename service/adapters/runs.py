@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from predictors.jobs import DEFAULT_CLUSTER, LATEST_TIME, Completion, Status, Submission
 from service.adapters.values import is_text_of_no_time
@@ -110,6 +110,13 @@ _STATE = re.compile(r"[A-Z][A-Z_]{0,63}(?: [A-Z][A-Z_]{0,63}){0,3}")
 """Words that are logged: anything else in this field could be a person's name."""
 
 
+_INTERACTIVE = re.compile(
+    r"STDIN|(?i:sys/dashboard/.*|spawner-jupyterhub|jupyter(?:hub|lab)?(?:[^a-z].*)?)"
+    r"|(?i:(?!.*non[-_ ]?interactive)(?:.*[^a-z])?interactive(?:[^a-z].*)?)"
+)
+"""Names of jobs and queues of interactive sessions: of salloc, qsub -I, OnDemand and JupyterHub."""
+
+
 class Reason(StrEnum):
     """The reasons why a record contains no run that methods can learn from."""
 
@@ -186,7 +193,7 @@ class UnknownTimeError(SkippedError):
         return f"{self.name} is {self.value!r}, which is no time such as 2026-11-21T04:19:08+01:00"
 
 
-def check_times(record: Mapping[str, str], names: Iterable[str]) -> None:
+def check_times(record: Mapping[str, Any], names: Iterable[str]) -> None:
     """Refuse a record with a time that is written in no known form.
 
     Raises:
@@ -222,12 +229,14 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
     cpu_time: float | None = None,
     suspended: float | None = None,
     needs_proof: bool = False,
+    interactive: bool = False,
 ) -> "ReportedCompletion":
     """Return a run from its facts: times in Unix seconds, durations in seconds.
 
     ``memory`` is KiB for the whole job, ``elapsed`` the time it really ran: less than end minus
     start if it was suspended. Where facts contradict each other, the ``doubts`` of the run name
-    the side that was believed; `checked_elapsed` explains the last three arguments.
+    the side that was believed; `checked_elapsed` explains three arguments. A run is ``interactive``
+    also by the name of its job or queue.
 
     Raises:
         SkippedError: what makes a run is missing or contradicts itself.
@@ -273,6 +282,8 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
         end_time=ended,
         runtime=runtime,
         status=status,
+        interactive=interactive
+        or any(map(_INTERACTIVE.fullmatch, (application or "", queue or ""))),
     )
     return ReportedCompletion(
         completion=completion,

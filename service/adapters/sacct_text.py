@@ -16,6 +16,7 @@ from service.adapters.csv_table import numbered_rows
 from service.adapters.runs import Reason, SkippedError, check_times, ended_run
 from service.adapters.slurm_fields import (
     gpus_of,
+    is_session,
     prediction_id_of,
     queue_of,
     requested_limit,
@@ -75,6 +76,7 @@ def completion_of(
         nodes=count(row.get("nnodes")),
         cpu_time=clock(row.get("totalcpu")),
         suspended=clock(row.get("suspended")),
+        interactive=is_session(row.get("submitline")),
     )
 
 

@@ -142,6 +142,17 @@ def request_of(submit_line: Any) -> str | None:
     return None
 
 
+def is_session(submit_line: Any) -> bool:
+    """Return whether a command line asks for an interactive session.
+
+    >>> is_session("salloc -t 60"), is_session("srun --pty bash"), is_session("sbatch job.sh")
+    (True, True, False)
+    """
+    words = submit_line.split() if isinstance(submit_line, str) else []
+    name = words[0].rpartition("/")[2] if words else ""
+    return name == "salloc" or (name == "srun" and ("--pty", "") in _options(words[1:]))
+
+
 def _options(words: list[str]) -> Iterator[tuple[str, str]]:
     rest = iter(words)
     for word in rest:

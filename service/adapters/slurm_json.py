@@ -11,10 +11,11 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from predictors.jobs import Completion, Status
-from service.adapters.runs import Reason, SkippedError, ended_run
+from service.adapters.runs import Reason, SkippedError, check_times, ended_run
 from service.adapters.slurm_fields import (
     KIBIBYTES_PER_MEBIBYTE,
     gpus_of,
+    is_session,
     prediction_id_of,
     queue_of,
     requested_limit,
@@ -99,6 +100,8 @@ def _jobcomp_run(
     """Return the run in a document that ends at a time."""
     if not count(document.total_nodes):
         raise SkippedError(Reason.NEVER_RAN)
+    times = {"@submit": document.submit, "@start": document.start, "@end": document.end}
+    check_times(times, times)
     processors, memory = trackable_resources(document.tres_req)
     return ended_run(
         job_id=text(document.jobid),
@@ -170,6 +173,7 @@ def sacct_completion(body: bytes, *, cluster: str | None = None) -> "ReportedCom
     time = job.time
     if not count(job.allocation_nodes) and not number(time.get("elapsed")):
         raise SkippedError(Reason.NEVER_RAN)
+    check_times(time, ("submission", "start", "end"))
     minutes = number(time.get("limit"))
     requested = _requested(job.tres)
     return ended_run(
@@ -196,6 +200,7 @@ def sacct_completion(body: bytes, *, cluster: str | None = None) -> "ReportedCom
         gpus=gpus_of(_allocated(job.tres)),
         nodes=count(job.allocation_nodes),
         suspended=number(time.get("suspended")),
+        interactive=is_session(job.submit_line),
     )
 
 

@@ -211,6 +211,15 @@ def exit_code_in(cell: str, _form: Form) -> Status | None:
     return Status.COMPLETED if _digits(code.lstrip("-")) == 0 else Status.FAILED
 
 
+def truth_in(cell: str, _form: Form) -> bool:
+    """Return whether a cell says yes."""
+    if is_word_for_nothing(cell) or cell.lower() in {"0", "no", "false", "n", "f"}:
+        return False
+    if cell.lower() in {"1", "yes", "true", "y", "t"}:
+        return True
+    raise CellError("which is neither 1 nor 0")
+
+
 def text_in(cell: str, _form: Form) -> str | None:
     """Return a name; None for a word that stands for none."""
     return text(cell)
@@ -264,6 +273,7 @@ FIELDS: Mapping[str, Kind] = {
     "memory": _SIZE,
     "status": Kind(status_in),
     "exit_code": Kind(exit_code_in),
+    "interactive": Kind(truth_in),
 }
 """Fields of a run that a table can have. ``requested_memory`` is of a processor, ``memory`` of a
 job."""

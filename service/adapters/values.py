@@ -34,7 +34,10 @@ def text(value: Any) -> str | None:
         value = str(value)
     if not isinstance(value, str) or value in _NOTHING:
         return None
-    clean = "".join(c if c.isprintable() else "?" for c in value[:LONGEST_TEXT])
+    name = value[:LONGEST_TEXT]
+    if name.isprintable():
+        return name
+    clean = "".join(c if c.isprintable() else "?" for c in name)
     return clean.encode("utf-8", "replace").decode()
 
 

@@ -26,7 +26,7 @@ FOREVER = 1e11
 COLUMNS = (
     *("cluster", "job_id", "user", "group", "project", "queue", "application"),
     *("requested_walltime", "requested_processors", "requested_memory"),
-    *("submit_time", "start_time", "end_time", "runtime", "status"),
+    *("submit_time", "start_time", "end_time", "runtime", "status", "interactive"),
 )
 
 _OF_THE_RUN = frozenset({"start_time", "end_time", "runtime"})
@@ -173,4 +173,6 @@ def row_of(run: "Completion") -> tuple[object, ...]:
 def _value(run: "Completion", name: str) -> object:
     if name == "status":
         return run.status.value
+    if name == "interactive":
+        return 1 if run.interactive else None
     return getattr(run if name in _OF_THE_RUN else run.submission, name)

@@ -157,6 +157,10 @@ class CompletionBody(SubmissionBody):
     end_time: Time
     runtime: Duration | None = Field(None, description="Seconds; default: end minus start.")
     status: Status = Status.UNKNOWN
+    interactive: bool = Field(
+        default=False,
+        description="Whether a person sat before it; does not count for the user's accuracy.",
+    )
     prediction_id: Text | None = Field(None, description="Id of this job's prediction.")
 
     def completion(self) -> Completion:
@@ -176,6 +180,7 @@ class CompletionBody(SubmissionBody):
             end_time=end,
             runtime=runtime,
             status=self.status,
+            interactive=self.interactive,
         )
 
     def runs(self) -> list[tuple[Completion, str | None]]:

@@ -63,6 +63,10 @@ class LiveJobBody(UnsubmittedJobBody):
 
     job_id: JobId
     submit_time: Time
+    array: Text | None = Field(None, description="Id of the array that the job is a task of.")
+    array_limit: Annotated[int, Whole(1, 2**31)] | None = Field(
+        None, description="Most tasks of the array that run at once; the others wait for these."
+    )
 
     def submission(self, cluster: str) -> Submission:
         """Return the job as it was submitted."""
@@ -80,6 +84,8 @@ class LiveRunningBody(LiveJobBody):
             submission=self.submission(cluster),
             state=JobState.RUNNING,
             start_time=unix_seconds(self.start_time),
+            array=self.array,
+            array_limit=self.array_limit,
         )
 
 
@@ -99,6 +105,8 @@ class LiveWaitingBody(LiveJobBody):
             submission=self.submission(cluster),
             state=JobState.HELD if self.held else JobState.WAITING,
             reason=self.reason,
+            array=self.array,
+            array_limit=self.array_limit,
         )
 
 
@@ -234,6 +242,8 @@ class QueuedJobBody(LiveJobBody):
             state=JobState.WAITING,
             predicted_walltime=self.predicted_walltime,
             shared_use=use if is_shared else None,
+            array=self.array,
+            array_limit=self.array_limit,
         )
 
 

@@ -272,7 +272,14 @@ def _columns(
         age=_whole(ages),
         priority=np.array([estimate.priority for estimate in estimates], np.float64),
         owner=_whole([owners.setdefault(job.owner, len(owners)) for job in jobs]),
+        array=_whole([_array_number(job, owners) for job in jobs]),
+        array_limit=_whole([job.array_limit or 0 for job in jobs]),
     )
+
+
+def _array_number(job: LiveJob, numbers: dict[str, int]) -> int:
+    """Return the number of a job's array, beside those of owners; -1 for none."""
+    return NOBODY if job.array is None else numbers.setdefault(f"array {job.array}", len(numbers))
 
 
 def _whole(values: Sequence[int]) -> NDArray[np.int64]:

@@ -59,6 +59,8 @@ class LiveJob(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
         predicted_walltime: prediction made at the submission, in seconds, if the caller sent one.
         nodes: places of its nodes in the machine, from 0, where nodes have names.
         shared_use: its use of CPUs, on shared nodes.
+        array: name of the array that it is a task of.
+        array_limit: most tasks of that array that run at once.
     """
 
     submission: Submission
@@ -68,6 +70,8 @@ class LiveJob(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     predicted_walltime: float | None = None
     nodes: tuple[int, ...] = ()
     shared_use: SharedUse | None = None
+    array: str | None = None
+    array_limit: int | None = None
 
     @property
     def job_id(self) -> str:

@@ -47,7 +47,8 @@ NOT_ITS_TURN = (
 )
 """Beginnings of the reasons of jobs that wait for something else than their turn.
 
-The last four are limits: of an array, and of users, accounts and QOS. Slurm starts others first.
+The last four are limits: of an array, unless it is known how many of its tasks run at once, and
+of users, accounts and QOS. Slurm starts others first.
 """
 
 ARRAY_LIMIT = "JobArrayTaskLimit"
@@ -75,6 +76,7 @@ class SqueueJob(Struct, gc=False):
     array_job_id: Any = None
     array_task_id: Any = None
     array_task_string: Any = None
+    array_max_tasks: Any = None
     het_job_id: Any = None
     het_job_offset: Any = None
     job_state: Any = None
@@ -368,6 +370,8 @@ def fields(record: SqueueJob, submission: Submission) -> dict[str, Any]:
     """Return the fields of a job without the cluster, with the id that ``squeue`` prints."""
     job_fields = fields_of(replace(within_bounds(submission), job_id=name_of(record)))
     job_fields.pop("cluster")
+    if array := number(record.array_job_id):
+        job_fields["array"] = f"{array:.0f}"
     return job_fields
 
 
@@ -399,21 +403,28 @@ def _waiting(
     record: SqueueJob, submission: Submission, *, is_held: bool
 ) -> Iterator[dict[str, Any]]:
     """Yield a waiting job, or each waiting task of an array."""
-    reason = text(record.state_reason)
+    reason, throttle = text(record.state_reason), _throttle(record)
+    waits_for_others = reason == ARRAY_LIMIT and throttle is not None
     job = fields(record, submission)
-    job["held"] = is_held or (reason or "").startswith(NOT_ITS_TURN)
+    job["held"] = is_held or (not waits_for_others and (reason or "").startswith(NOT_ITS_TURN))
     if reason:
         job["reason"] = reason
+    if throttle:
+        job["array_limit"] = throttle
     tasks = _waiting_tasks(record)
     if not tasks:
         yield job
         return
     array = number(record.array_job_id) or 0
-    throttle = _THROTTLE.search(str(record.array_task_string))
-    most = int(throttle[1]) or MOST_TASKS if throttle else MOST_TASKS
     for place, task in enumerate(tasks[:MOST_TASKS]):
-        waits_for_others = {"held": True, "reason": ARRAY_LIMIT} if place >= most else {}
-        yield {**job, **waits_for_others, "job_id": f"{array:.0f}_{task}"}
+        beyond = {"reason": ARRAY_LIMIT} if throttle and place >= throttle else {}
+        yield {**job, **beyond, "job_id": f"{array:.0f}_{task}"}
+
+
+def _throttle(record: SqueueJob) -> int | None:
+    """Return the most tasks of an array that run at once; None without such a limit."""
+    written = _THROTTLE.search(str(record.array_task_string))
+    return count(written[1]) if written else count(record.array_max_tasks)
 
 
 def _waiting_tasks(record: SqueueJob) -> list[int]:

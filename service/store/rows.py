@@ -220,7 +220,7 @@ def submission_row(job: Submission) -> tuple[Any, ...]:
 def completion_row(run: Completion) -> tuple[Any, ...]:
     """Return a completion as a row, in the column order COMPLETION."""
     end = (run.start_time, run.end_time, run.runtime, _NAMES[run.status])
-    return submission_row(run.submission) + end
+    return (*submission_row(run.submission), *end, 1 if run.interactive else None)
 
 
 def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
@@ -272,4 +272,5 @@ def completion_of(row: tuple[Any, ...]) -> Completion:
         end_time=row[12],
         runtime=row[13],
         status=_STATUSES[row[14]],
+        interactive=bool(row[15]),
     )

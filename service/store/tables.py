@@ -101,6 +101,7 @@ completions = Table(
     Column("end_time", Double, nullable=False),
     Column("runtime", Double, nullable=False),
     Column("status", Text, nullable=False),
+    Column("interactive", BigInteger),  # 1, or nothing
     PrimaryKeyConstraint("seq"),
     UniqueConstraint("cluster", "job_id", "start_time"),
     Index("ix_completions_user_end", "cluster", "user_name", "end_time"),

@@ -62,16 +62,34 @@ def _batch(state: State) -> bool:
     """Process all events of this second, then one pass; false if estimates are wanted first."""
     clock = state.clock[0]
     while clock.ends > 0 and state.ends[0].time == clock.now:
-        machine.finish(state, events.pop(state.ends, clock.ends))
+        number = events.pop(state.ends, clock.ends)
+        machine.finish(state, number)
         clock.ends -= 1
+        _release(state, number)
     if not estimates_are_there(state):
         return False
     _prolong_outlived(state)
     while next_submission(state) == clock.now:
-        queue_orders.join(state, clock.submitted)
+        if not state.jobs[clock.submitted].withheld:
+            queue_orders.join(state, clock.submitted)
         clock.submitted += 1
     _pass(state)
     return True
+
+
+@inlined
+def _release(state: Any, ended: int) -> None:
+    """Let the next task of a throttled array join the queue, in its place, when one has ended."""
+    array = state.jobs[ended].array
+    if array:
+        first = state.jobs[array - 1]
+        first.room += 1
+        if first.room > 0 and first.turn:
+            task = first.turn - 1
+            first.turn = state.jobs[task].next_task
+            first.room -= 1
+            queue_orders.join(state, task)
+            queue_orders.sort(state)
 
 
 def _sequence(state: State) -> bool:

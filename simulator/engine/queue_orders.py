@@ -150,7 +150,7 @@ def arrange(state: State) -> None:
     if order in (WFP, PSP_AGING, RESPONSE_RATIO):
         for place in range(state.clock[0].head, state.clock[0].tail):
             _renew(state, place)
-    _sort(state)
+    sort(state)
 
 
 @inlined
@@ -174,7 +174,8 @@ def _renew(state: State, place: int) -> None:
 
 
 @kernel
-def _sort(state: State) -> None:
+def sort(state: State) -> None:
+    """Put the queue in the order of keys, then of jobs."""
     clock = state.clock[0]
     queue = state.queue
     moving = state.scratch

@@ -50,6 +50,11 @@ JOB = _record(
     in_gap=np.int64,  # this start was before the planned start of another waiting job
     nodes_since=np.int64,  # when its set of nodes was last changed
     first_node=np.int64,  # where its nodes stand in the list of nodes
+    array=np.int64,  # 1 + the first withheld task of its array; 0 where none is withheld
+    withheld=np.int64,  # it joins the queue when another task of its array has ended
+    next_task=np.int64,  # 1 + the withheld task behind it; 0 for the last one
+    turn=np.int64,  # of the first withheld task: 1 + the one that joins next
+    room=np.int64,  # of the first withheld task: tasks that may join now, below 0 if too many run
 )
 """A job; all fields are known at the end of the simulation."""
 

@@ -42,6 +42,8 @@ class QueuedJobs:
         age: seconds since the start of a running job, or since the submission of a waiting job.
         priority: priorities of the accuracy groups, for queue orders that use them.
         owner: a number for the owner of each job: predictions of one owner's jobs err together.
+        array: a number for the throttled array of each job; -1 for none.
+        array_limit: most tasks of that array that run at once; 0 where it is not known.
     """
 
     processors: Integers
@@ -51,6 +53,8 @@ class QueuedJobs:
     age: Integers
     priority: NDArray[np.float64]
     owner: Integers
+    array: Integers
+    array_limit: Integers
 
     def __len__(self) -> int:
         return len(self.processors)
@@ -185,6 +189,7 @@ def _state(snapshot: Snapshot, semantics: Semantics) -> State:
     state.jobs["priority"] = jobs.priority
     state.clock["now"] = now
     _let_run(state, len(running), semantics)
+    _withhold(state, jobs, len(running))
     if semantics.names_nodes:
         _name_nodes(state, len(running), _flat_nodes(snapshot))
     return state
@@ -216,6 +221,21 @@ def _let_run(state: State, count: int, semantics: Semantics) -> None:
     clock["submitted"] = clock["started"] = clock["running"] = clock["ends"] = count
     clock["expiries"] = len(outlived)
     clock["disturbed"] = 1  # plans know nothing of these jobs yet
+
+
+def _withhold(state: State, jobs: QueuedJobs, running: int) -> None:
+    """Withhold the tasks of throttled arrays beyond as many as may run at once."""
+    for array in np.unique(jobs.array[(jobs.array_limit > 0) & (jobs.array >= 0)]):
+        tasks = np.flatnonzero(jobs.array == array)
+        room = int(jobs.array_limit[tasks].max()) - int((tasks < running).sum())
+        waiting = tasks[tasks >= running]
+        withheld = waiting[max(0, room) :]
+        if not len(withheld):
+            continue
+        state.jobs["array"][tasks] = state.jobs["turn"][withheld[0]] = withheld[0] + 1
+        state.jobs["room"][withheld[0]] = min(0, room)
+        state.jobs["withheld"][withheld] = 1
+        state.jobs["next_task"][withheld[:-1]] = withheld[1:] + 1
 
 
 def _events(times: Integers, jobs: Integers) -> NDArray[np.void]:

@@ -158,6 +158,21 @@ def read(follower, **shown):
     return found
 
 
+def test_the_tasks_of_an_array_with_a_limit_wait_for_one_another(follower):
+    comment = "Not Running: Number of concurrent running subjobs limit reached"
+    jobs = {
+        "7[].hill": job("B", max_run_subjobs=2),
+        "7[1].hill": job("R", stime=WHEN),
+        "7[2].hill": job(comment=comment),
+        "8[].hill": job("B"),
+        "8[1].hill": job(comment=comment),
+    }
+    found = follower.queue_of({"Jobs": jobs})
+    assert [(each["array"], each["array_limit"]) for each in found["running"]] == [("7[].hill", 2)]
+    limits = {each["job_id"]: (each["held"], each.get("array_limit")) for each in found["waiting"]}
+    assert limits == {"7[2].hill": (False, 2), "8[1].hill": (True, None)}
+
+
 def test_a_job_that_asks_for_nothing_has_one_core_and_no_limit(follower):
     assert read(follower) == {
         "job_id": "7.hill",

@@ -4,6 +4,7 @@ from math import inf, nan
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from runs import HOUR, ended
 
 from predictors.accuracy_groups import CEILING, GROUPS, Accuracies, aged_priority, group_of
@@ -59,6 +60,13 @@ def test_accuracy_is_the_mean_usage_of_the_last_ten_jobs():
     assert accuracies.of("ada", at=0) is None
     assert accuracies.of("bob") is None
     assert accuracies.of(None) is None
+
+
+def test_an_interactive_session_that_ends_early_does_not_count_against_its_user():
+    accuracies = Accuracies()
+    accuracies.observe(ended(end=1, runtime=3600))
+    accuracies.observe(replace(ended(end=2, runtime=60), interactive=True))
+    assert (accuracies.of("ada").accuracy, accuracies.of("ada").jobs) == (1, 1)
 
 
 def test_groups_count_users_and_the_jobs_they_are_judged_by():

@@ -10,9 +10,10 @@ SWF = """\
 """
 CSV = """\
 cluster,job_id,user,group,project,queue,application,requested_walltime,requested_processors,\
-requested_memory,submit_time,start_time,end_time,runtime,status
+requested_memory,submit_time,start_time,end_time,runtime,status,\
+interactive
 hill,7,ada,g,p,batch,"'=1+1, two",3600.0,4,1024.0,1000000000.0,1000000060.0,1000000660.0,500.0,\
-completed
+completed,1
 """
 SAMPLES = {
     "swf": [SWF.encode()],

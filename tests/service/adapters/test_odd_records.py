@@ -1,7 +1,9 @@
 """Files and values as sites have them: every reader with every odd value of one table."""
 
+import csv
 import gzip
 import io
+import json
 from datetime import UTC
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -19,6 +21,7 @@ from service.adapters.sacct_text import (
     completion_of,
     read_sacct,
 )
+from service.adapters.slurm_json import jobcomp_completion, sacct_completion
 from service.cli.export import write_csv
 from terminal.files import PackedFileError, read_beginning
 
@@ -59,6 +62,45 @@ def swf_line(changes):
     return f"; UnixStartTime: 1709287000\n{' '.join(fields)}\n"
 
 
+JOB = {
+    "job_id": 1, "name": "cfd", "user": "ada", "account": "proj", "partition": "batch",
+    "cluster": "hill", "submit_line": "sbatch job.sh", "allocation_nodes": 1,
+    "time": {"submission": 1709287000, "start": 1709287260, "end": 1709290860,
+             "eligible": 1709287000, "elapsed": 3600, "limit": {"set": True, "infinite": False,
+             "number": 120}, "suspended": 0},
+    "state": {"current": ["COMPLETED"]}, "required": {"CPUs": 4},
+    "tres": {"requested": [{"type": "cpu", "count": 4}], "allocated": []},
+}  # fmt: skip
+JOB_FIELDS = [*JOB, *(f"time.{name}" for name in JOB["time"]), "state.current", "required.CPUs"]
+
+
+def json_document(changes):
+    """What sacct --json prints of one job; values are texts, and numbers where they are some."""
+    job = json.loads(json.dumps(JOB))
+    for field, value in changes.items():
+        table, _, name = field.rpartition(".")
+        whole = int(value) if value.isdecimal() and len(value) < 30 else value
+        (job[table] if table else job)[name] = whole
+    return json.dumps({"jobs": [job]})
+
+
+TABLE = {
+    "job_id": "1", "user": "ada", "queue": "batch", "application": "cfd", "status": "completed",
+    "submit_time": "1709287000", "start_time": "1709287260", "end_time": "1709290860",
+    "runtime": "3600", "requested_walltime": "7200", "requested_processors": "4",
+    "requested_memory": "4096", "exit_code": "0", "interactive": "", "cluster": "hill",
+}  # fmt: skip
+
+
+def table(changes):
+    """A table with the columns of ``walltimed export``."""
+    written = io.StringIO()
+    rows = csv.writer(written)
+    rows.writerow(TABLE)
+    rows.writerow((TABLE | changes).values())
+    return written.getvalue()
+
+
 WRITERS = {
     "sacct": ("sacct", in_columns("|"), [*CELLS]),
     "unit separator": ("sacct", in_columns("\x1f"), [*CELLS]),
@@ -67,6 +109,8 @@ WRITERS = {
     "padded": ("sacct", in_columns(" | "), [*CELLS]),
     "pbs": ("pbs", pbs_line, [*PBS]),
     "swf": ("swf", swf_line, [str(place) for place in range(18)]),
+    "csv": ("csv", table, [*TABLE]),
+    "json": ("sacct", json_document, JOB_FIELDS),
 }
 VALUES = (
     "", "Unknown", "None", "UNLIMITED", "Partition_Limit", "INVALID", "-1", "0", "4294967294",
@@ -220,6 +264,33 @@ def test_what_export_writes_is_read(tmp_path):
     write_csv(iter([run]), written)
     assert written.getvalue().encode() == SAMPLES["csv"][0]
     assert (job.application, run.runtime, run.status) == ("=1+1, two", 500, Status.COMPLETED)
+    assert run.interactive
+
+
+@pytest.mark.parametrize(
+    ("changes", "interactive"),
+    [
+        ({"SubmitLine": "salloc -t 60 -J x"}, True),
+        ({"SubmitLine": "/usr/bin/srun -p short --pty bash"}, True),
+        ({"SubmitLine": "srun -n 4 ./cfd --pty"}, False),
+        ({"JobName": "interactive"}, True),
+        ({"JobName": "sys/dashboard/sys/bc_desktop"}, True),
+        ({"JobName": "spawner-jupyterhub"}, True),
+        ({"Partition": "gpu-interactive"}, True),
+        ({"Partition": "noninteractive"}, False),
+        ({"SubmitLine": "sbatch job.sh"}, False),
+        ({"JobName": "hyperactive"}, False),
+    ],
+)
+def test_interactive_sessions_of_slurm_are_known(changes, interactive):
+    ((_, found),) = read_sacct(in_columns("\x1f")(changes).splitlines(keepends=True))
+    assert found.completion.interactive is interactive
+
+
+@pytest.mark.parametrize(("name", "interactive"), [("STDIN", True), ("cfd", False)])
+def test_interactive_sessions_of_pbs_are_known(name, interactive):
+    ((_, found),) = read_accounting([pbs_line({"jobname": name})])
+    assert found.completion.interactive is interactive
 
 
 def test_a_last_line_that_was_cut_short_is_named():
@@ -260,3 +331,22 @@ def test_what_packs_a_file_is_named_with_the_command_that_unpacks_it(tmp_path, b
     file.write_bytes(gzip.compress(beginning))  # such as log.tar.gz
     with pytest.raises(PackedFileError, match=command):
         read_beginning(file, 100)
+
+
+@pytest.mark.parametrize("field", ["time.submission", "time.start", "time.end"])
+def test_a_time_in_another_form_is_named_in_json_too(field):
+    (job,) = json.loads(json_document({field: "yesterday"}))["jobs"]
+    with pytest.raises(SkippedError, match=f"{field.partition('.')[2]} is 'yesterday'"):
+        sacct_completion(json.dumps(job).encode())
+
+
+@pytest.mark.parametrize("field", ["@submit", "@start", "@end"])
+def test_a_time_in_another_form_is_named_in_documents_of_jobcomp(field):
+    document = {
+        "jobid": 1, "state": "COMPLETED", "total_nodes": 1, "time_limit": 7200, "elapsed": 3600,
+        "@submit": "2024-03-01T10:00:00", "@start": "2024-03-01T10:01:00",
+        "@end": "2024-03-01T11:01:00",
+    }  # fmt: skip
+    assert jobcomp_completion(json.dumps(document).encode()).completion.runtime == 3600
+    with pytest.raises(SkippedError, match=f"{field} is 'Fri 03/01, 10:00'"):
+        jobcomp_completion(json.dumps(document | {field: "Fri 03/01, 10:00"}).encode())

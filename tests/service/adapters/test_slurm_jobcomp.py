@@ -139,8 +139,8 @@ def test_the_run_of_a_job_with_any_bytes_for_a_name_counts():
     [
         ("@start", "Unknown", Reason.UNKNOWN_START),
         ("@end", None, Reason.UNKNOWN_END),
-        ("@end", "2031-02-03T04:15", Reason.UNKNOWN_END),
-        ("@submit", "2031-13-03T04:00:00", Reason.UNKNOWN_SUBMIT),
+        ("@end", "2031-02-03T04:15", Reason.NO_TIME),
+        ("@submit", "2031-13-03T04:00:00", Reason.NO_TIME),
         ("@end", "2031-02-03T04:00:00", Reason.ENDS_BEFORE_START),
         ("jobid", None, Reason.NO_JOB_ID),
         ("time_limit", 4294967295, Reason.NO_LIMIT),

@@ -115,6 +115,18 @@ def test_held_jobs_and_jobs_that_never_fit_have_no_forecast_and_delay_nobody(liv
     assert found["32"]["start_time"] == NOW
 
 
+def test_tasks_beyond_the_limit_of_their_array_start_one_after_the_other(live):
+    array = {"array": "40", "array_limit": 1}
+    first = job("40_1", 1, 100, start_time=NOW - 40, **array)
+    tasks = [
+        job(f"40_{n}", 1, 100, reason="JobArrayTaskLimit", **array, submitted=-9.0) for n in (2, 3)
+    ]
+    view = put(live, queue(running=[first], waiting=[*tasks, job("41", 3, 100, user="bob")]))
+    assert starts(view) == {"40_1": -40, "40_2": 60, "40_3": 160, "41": 0}
+    found = {each["job_id"]: (each["state"], each["reason"]) for each in view["jobs"]}
+    assert found["40_3"] == ("waiting", "JobArrayTaskLimit")
+
+
 def test_pools_do_not_wait_for_one_another(live):
     pools = [{"processors": 4, "queues": ["short"]}, {"processors": 4, "queues": ["long"]}]
     waiting = [WIDE, {**WIDE, "job_id": "35", "queue": "long"}]

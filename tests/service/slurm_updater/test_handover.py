@@ -85,11 +85,28 @@ def test_the_waiting_tasks_of_an_array_are_jobs_of_their_own(shown):
     array = one(shown, array_job_id=40, job_id=40, **tasks)
     found = [job["job_id"] for job in read([array])["waiting"]]
     assert found == ["40_1", "40_3", "40_5", "40_9"]
-    held = {job["job_id"]: job.get("reason") for job in read([array])["waiting"] if job["held"]}
-    assert held == dict.fromkeys(("40_5", "40_9"), "JobArrayTaskLimit"), "two at a time"
+    waiting = read([array])["waiting"]
+    assert {(job["array"], job["array_limit"], job["held"]) for job in waiting} == {
+        ("40", 2, False)
+    }
+    beyond = [job["job_id"] for job in waiting if job["reason"] == "JobArrayTaskLimit"]
+    assert beyond == ["40_5", "40_9"], "two at a time"
     running = {**array, "job_id": 41, "array_task_id": 3, "array_task_string": ""}
     running |= {"job_state": ["RUNNING"], "start_time": array["submit_time"]}
-    assert read([running])["running"][0]["job_id"] == "40_3", "the same job as when it waited"
+    (job,) = read([running])["running"]
+    assert (job["job_id"], job["array"]) == ("40_3", "40"), "the same job as when it waited"
+
+
+@pytest.mark.parametrize(
+    ("throttle", "held", "limit"),
+    [({}, True, None), ({"array_max_tasks": 3}, False, 3),
+     ({"array_max_tasks": {"set": True, "infinite": False, "number": 3}}, False, 3),
+     ({"array_task_string": "1-4%3"}, False, 3)],
+)  # fmt: skip
+def test_an_array_at_its_limit_is_held_unless_the_limit_is_known(shown, throttle, held, limit):
+    tasks = {"array_task_string": "1-4", "state_reason": "JobArrayTaskLimit"} | throttle
+    for job in read([one(shown, array_job_id=40, job_id=40, **tasks)])["waiting"]:
+        assert (job["held"], job.get("array_limit")) == (held, limit)
 
 
 def test_a_job_without_a_limit_takes_its_place_all_the_same(shown):

@@ -42,6 +42,7 @@ def test_a_completion_is_read_back_as_it_was(store):
         end_time=1700000900.1,
         runtime=898.445679,
         status=Status.OUT_OF_MEMORY,
+        interactive=True,
     )
     store.write([reported(run)])
     assert log_of(store) == [run]

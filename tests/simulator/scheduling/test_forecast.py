@@ -26,7 +26,7 @@ from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import empty_machine, simulate
 
 
-def jobs(*rows):
+def jobs(*rows, arrays=None, limit=0):
     """Columns of (processors, request, estimate, runtime, age)."""
     columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
     names = ("processors", "request", "estimate", "runtime", "age")
@@ -34,6 +34,8 @@ def jobs(*rows):
         **dict(zip(names, columns, strict=True)),
         priority=np.zeros(len(rows)),
         owner=np.arange(len(rows)),
+        array=np.full(len(rows), -1) if arrays is None else np.array(arrays),
+        array_limit=np.full(len(rows), limit),
     )
 
 
@@ -329,3 +331,46 @@ def test_a_running_job_is_drawn_from_what_ran_as_long(quantile_row, ratios, end)
 def test_the_range_of_more_futures_holds_more():
     assert nominal_coverage(19) == pytest.approx(0.9)
     assert nominal_coverage(39) == pytest.approx(0.95)
+
+
+TASK = (1, 100, 10, 10, 0)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "easy-sjbf", "conservative"])
+def test_tasks_of_a_throttled_array_run_one_after_the_other_and_delay_nobody(policy):
+    running = jobs((1, 100, 10, 10, 4), arrays=[7], limit=1)
+    waiting = jobs(TASK, TASK, (3, 100, 50, 50, 0), TASK, arrays=[7, 7, -1, 7], limit=1)
+    found = forecast(
+        Snapshot(processors=4, running=running, waiting=waiting), Semantics(policy=policy)
+    )
+    assert found.start.tolist() == [6, 16, 0, 26]
+
+
+@pytest.mark.parametrize(
+    ("limit", "starts"),
+    [(1, [20, 30, 40]), (2, [10, 20, 20]), (3, [10, 10, 20]), (4, [0, 10, 10]), (0, [0, 0, 0])],
+)
+def test_no_more_tasks_run_at_once_than_the_throttle_lets_also_where_more_do_now(limit, starts):
+    running = jobs(*[TASK] * 2, (1, 100, 20, 20, 0), arrays=[7] * 3)
+    waiting = jobs(*[TASK] * 3, arrays=[7] * 3, limit=limit)
+    found = forecast(Snapshot(processors=64, running=running, waiting=waiting), Semantics())
+    assert found.start.tolist() == starts
+
+
+def test_a_task_that_is_released_takes_its_place_in_the_queue():
+    """One processor: the second task was there before the other job."""
+    waiting = jobs(TASK, TASK, TASK, (1, 100, 10, 10, 0), arrays=[7, 7, 7, -1], limit=2)
+    found = forecast(
+        Snapshot(processors=1, running=jobs(), waiting=waiting), Semantics(policy="fcfs")
+    )
+    assert found.start.tolist() == [0, 10, 20, 30]
+
+
+def test_every_future_keeps_to_the_throttle():
+    waiting = jobs(*[TASK] * 20, arrays=[7] * 20, limit=2)
+    snapshot = Snapshot(processors=64, running=jobs(), waiting=waiting)
+    for future in other_futures(snapshot, Semantics(), [0.5, 1.0, 2.0], 5):
+        times = [(time, change) for row in zip(future.start, future.end, strict=True)
+                 for time, change in zip(row, (1, -1), strict=True)]  # fmt: skip
+        at_once = np.cumsum([change for _, change in sorted(times)])
+        assert at_once.max() == 2
