@@ -100,7 +100,7 @@ def _jobcomp_run(
     """Return the run in a document that ends at a time."""
     if not count(document.total_nodes):
         raise SkippedError(Reason.NEVER_RAN)
-    times = {"@submit": document.submit, "@start": document.start, "@end": document.end}
+    times = {"@submit": document.submit, "@start": document.start, "@end": end}
     check_times(times, times)
     processors, memory = trackable_resources(document.tres_req)
     return ended_run(

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from predictors.jobs import Completion
 from service.adapters import pbs, slurm_json
-from service.adapters.runs import Reason, SkippedError, UnknownStateError
+from service.adapters.runs import Reason, SkippedError, UnknownStateError, UnknownTimeError
 from service.contract.answers import IngestionAnswer, RecordsAnswer
 from service.contract.bodies import CompletionBatch, CompletionBody, check_length
 from service.contract.fields import unix_seconds
@@ -103,8 +103,11 @@ LINES_BYTES = 1 << 14
 REFUSED = "the database refuses it"
 """Reason for skipping a record that the database refuses; adapters give all other reasons."""
 
-MOST_STATES = 20
-"""Largest number of unknown states that are logged: a sender could invent any number."""
+UNKNOWN_STATE = "runs in a state that this version does not know are left out"
+UNKNOWN_TIME = "runs with a time in a form that this version does not know are left out"
+
+MOST_NAMED = 20
+"""Largest number of unknown states and fields that are logged: a sender could invent any number."""
 
 RecordResult = ReportedCompletion | SkippedError
 """A run, or the reason for skipping the record."""
@@ -122,7 +125,7 @@ class Adapting:
         self._completing = Completing(worker)
         self._metrics = worker.metrics
         self._noting = NotingStarts(worker)
-        self._unknown_states: set[str] = set()
+        self._named: set[str] = set()
 
     async def slurm_document(self, body: bytes | None, cluster: str | None) -> RecordsAnswer:
         """Take a document of jobcomp/elasticsearch; None stands for a body that is too large.
@@ -182,7 +185,9 @@ class Adapting:
     def _admitted(self, outcome: RecordResult) -> RecordResult:
         """Return the completion, or the reason for its refusal."""
         if isinstance(outcome, UnknownStateError):
-            self._name_state(outcome.state)
+            self._name_once(UNKNOWN_STATE, outcome.state, state=outcome.state)
+        if isinstance(outcome, UnknownTimeError):
+            self._name_once(UNKNOWN_TIME, outcome.name, field=outcome.name, value=outcome.value)
         if isinstance(outcome, SkippedError):
             return outcome
         try:
@@ -192,12 +197,12 @@ class Adapting:
             return SkippedError(Reason.TOO_MANY_CLUSTERS)
         return outcome
 
-    def _name_state(self, state: str) -> None:
-        """Log an unknown state once."""
-        if state in self._unknown_states or len(self._unknown_states) >= MOST_STATES:
+    def _name_once(self, event: str, subject: str, **fields: str) -> None:
+        """Log why runs are left out, once for each subject."""
+        if subject in self._named or len(self._named) >= MOST_NAMED:
             return
-        self._unknown_states.add(state)
-        log.warning("runs in a state that this version does not know are left out", state=state)
+        self._named.add(subject)
+        log.warning(event, **fields)
 
     async def _stored(self, reports: list[ReportedCompletion]) -> Ingested:
         try:

@@ -15,6 +15,13 @@ def test_accuracy_is_the_mean_usage_of_the_last_ten_jobs(service):
     }
 
 
+def test_an_interactive_run_does_not_count_for_the_accuracy(service):
+    full = run_of("1", runtime=3600, requested_walltime=3600)
+    service.complete(full, run_of("2", runtime=60, requested_walltime=3600) | {"interactive": True})
+    answer = service.get("/v1/users/ada/accuracy").json()
+    assert (answer["accuracy"], answer["jobs"]) == (1, 1)
+
+
 @pytest.mark.parametrize("user", ["a/b", "a b", "ädä", "..", "?", "accuracy"])
 def test_a_user_may_have_any_printable_name(service, user):
     service.complete(run_of("1", user=user))

@@ -75,6 +75,16 @@ def test_an_unknown_state_is_logged_once_and_its_runs_are_not_stored(service):
     assert [each["state"] for each in logged if "state" in each] == ["TELEPORTED"]
 
 
+def test_a_time_in_a_form_that_is_not_known_is_logged_once_for_its_field(service):
+    with capture_logs() as logged:
+        for job in (1, 2):
+            document = CASES["ordinary"] | {"jobid": job, "@start": f"Fri 0{job}/03/24, 10:00"}
+            skipped = service.post(JOBCOMP, document).json()["skipped"]
+            assert skipped == {"a time is written in no form that is known": 1}
+    named = [(each["field"], each["value"]) for each in logged if "field" in each]
+    assert named == [("@start", "Fri 01/03/24, 10:00")]
+
+
 def test_a_document_that_is_too_large_is_not_sent_for_ever(serve, sqlite_url):
     service = serve(sqlite_url, max_body_bytes=1024)
     document = CASES["ordinary"] | {"script": "#" * 5000}
