@@ -34,8 +34,10 @@ _PACKERS = {
     b"\x1f\x9d": ("compress", "uncompress -c"),
     b"PK\x03\x04": ("zip", "unzip -p"),
     b"7z\xbc\xaf": ("7z", "7z x -so"),
+    b"\xff\xfe": ("UTF-16", "iconv -f UTF-16 -t UTF-8"),
+    b"\xfe\xff": ("UTF-16", "iconv -f UTF-16 -t UTF-8"),
 }
-"""Beginnings of files that are not read: what packs them, and the command that unpacks them."""
+"""Beginnings of files that are not read: their form, and the command that changes it."""
 
 _TAR, _TAR_PLACE = b"ustar", 257
 _BUFFER = 1 << 16
@@ -48,7 +50,7 @@ class DamagedFileError(ValueError):
 
 
 class PackedFileError(ValueError):
-    """A file is compressed or packed in a way that is not read."""
+    """A file is compressed, packed or encoded in a way that is not read."""
 
     exit_code = ExitCode.USAGE
 
@@ -153,8 +155,8 @@ def refuse_packed(beginning: bytes, name: str) -> None:
     packer, command = ("tar", "tar -xOf") if is_tar else next(packers, (None, ""))
     if packer:
         raise PackedFileError(
-            f"{name} is packed by {packer}, which is not read; plain files, gzip, xz and bzip2 "
-            f"are. Unpack it first: {command} {name} > log"
+            f"{name} is in the form of {packer}, which is not read; plain text, gzip, xz and bzip2 "
+            f"are. Change it first: {command} {name} > log"
         )
 
 

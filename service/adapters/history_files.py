@@ -162,9 +162,10 @@ Without a cluster a record's own counts, else ``default``. A reader raises `Skip
 document that is cut short. Each format has a sample in tests/support/history_samples.py."""
 
 
-_PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];")
+_PBS = re.compile(r"\d+[/.-]\d\d[/.-]\d+[ T]\d\d:\d\d:\d\d;[A-Za-z];")
 _SACCT = re.compile(
-    r"\d[^|]*(\|[^|]*){24}|(.*[^\w\r\n])?job(id|idraw) *([^\w\s=:]|[\t\x1f]|$)", re.IGNORECASE
+    r"\d[^|]*(\|[^|]*){24}|(-{3,} +){2}|(.*[^\w\r\n])?job(id|idraw) *([^\w\s=:]|[\t\x1f]|$)",
+    re.IGNORECASE,
 )
 _SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){2,}\s*$")
 

@@ -129,7 +129,7 @@ def read_accounting(
 ) -> Iterator["tuple[int, ReportedCompletion | SkippedError]"]:
     """Yield line number (from 1) and run of every record, or the reason to skip it."""
     for line_number, line in enumerate(lines, start=1):
-        if not line.strip():
+        if not line.strip() or line.startswith("#"):
             continue
         try:
             yield line_number, completion_of(line, zone=zone, cluster=cluster)

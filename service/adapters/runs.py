@@ -124,8 +124,8 @@ class Reason(StrEnum):
     TOO_LARGE = "larger than any record"
     AMBIGUOUS = "a value holds the separator: let sacct print it with --delimiter=$'\\x1f'"
     NO_COLUMN = (
-        "a column is missing: the first line has to name JobIDRaw or JobID, Submit, Start, End, "
-        "and Timelimit or TimelimitRaw"
+        "a column is missing: the first line of sacct --parsable2 has to name JobIDRaw or JobID, "
+        "Submit, Start, End, and Timelimit or TimelimitRaw"
     )
     OTHER_RECORD = "a record of another kind"
     STEP = "a step, not a job"

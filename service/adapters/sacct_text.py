@@ -30,6 +30,9 @@ from terminal.words import MINUTE, clock, counted
 if TYPE_CHECKING:
     from service.store import ReportedCompletion
 
+MOST_NOISE = 20
+"""Lines before the one that names the columns."""
+
 _GIVEN = frozenset({"alloctres", "allocnodes", "nodelist"})
 
 
@@ -210,20 +213,46 @@ def read_sacct(
             a run.
     """
     numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
-    first = next(numbered, None)
+    noise, first = _beginning(numbered)
     if first is None:
         return
+    yield from ((line_number, SkippedError(Reason.MALFORMED)) for line_number in noise)
     rows: Iterable[tuple[int, str]]
     if _XDMOD_ROW.match(first[1]):
         layout, rows = _exported_by(first[1]), chain([first], numbered)
     else:
         layout = _named_by(first[1])
-        rows = (row for row in numbered if row[1].strip() != first[1].strip())
+        names = first[1].strip().lower()
+        rows = (row for row in numbered if row[1].strip().lower() != names)
     for line_number, cells in _rows(rows, layout):
         try:
             yield line_number, _read(cells, layout, zone, cluster)
         except SkippedError as skipped:
             yield line_number, skipped
+
+
+def _beginning(
+    numbered: Iterator[tuple[int, str]],
+) -> tuple[list[int], tuple[int, str] | None]:
+    """Return the numbers of lines before the first that is one of sacct's, and that line.
+
+    Shells print greetings, and sacct its warnings, into a file that takes both.
+
+    Raises:
+        SkippedError: none of the first lines names the columns, or is a row of an export.
+    """
+    noise: list[int] = []
+    for line_number, line in numbered:
+        try:
+            if _XDMOD_ROW.match(line) or _named_by(line):
+                return noise, (line_number, line)
+        except SkippedError:
+            noise.append(line_number)
+            if len(noise) == MOST_NOISE:
+                raise
+    if noise:
+        raise SkippedError(Reason.NO_COLUMN)
+    return noise, None
 
 
 def _exported_by(line: str) -> _Layout:

@@ -3,7 +3,8 @@
 The output of ``sacct --json`` has three shapes (21.08 to 22.05, 23.02, 24.05 on).
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -143,6 +144,9 @@ class SacctJob(Struct, gc=False):
 
 
 _JOBS = msgspec.json.Decoder(Jobs)
+_LINES = re.compile(rb'\s*\{[^\r\n]*"(?:job_?id|@start)"[^\r\n]*\}\s*(?:[\r\n]|$)')
+"""A file of which each line is a job, as tools for JSON and searches write them."""
+
 _JOB = msgspec.json.Decoder(SacctJob)
 
 
@@ -151,12 +155,22 @@ def read_sacct_json(
 ) -> Iterator["tuple[int, ReportedCompletion | SkippedError]"]:
     """Yield number (from 1) and run of every job, or the reason to skip it.
 
+    Each line may be a job, too, or a document of jobcomp.
+
     Raises:
         SkippedError: the document is none that ``sacct --json`` prints.
     """
-    for position, job in enumerate(_decoded(body, _JOBS).jobs, start=1):
+    try:
+        jobs: Iterable[bytes] = map(bytes, _decoded(body, _JOBS).jobs)
+    except SkippedError:
+        if not _LINES.match(body):
+            raise
+        jobs = (line for line in body.splitlines() if line.strip())
+    for position, job in enumerate(jobs, start=1):
         try:
-            yield position, sacct_completion(bytes(job), cluster=cluster)
+            is_jobcomp = b'"@start"' in job
+            read = jobcomp_completion if is_jobcomp else sacct_completion
+            yield position, read(job, cluster=cluster)
         except SkippedError as skipped:
             yield position, skipped
 
