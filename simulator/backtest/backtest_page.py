@@ -261,7 +261,9 @@ def _machine(tested: Backtest) -> str:
     if site.partitions:
         return "; ".join(f"{each.name}: {each.processors:,} processors" for each in site.partitions)
     workload = site.workloads()[0]
-    return f"{workload.processors_of_machine * (workload.cores_per_node or 1):,} processors"
+    size = f"{workload.processors_of_machine * (workload.cores_per_node or 1):,} processors"
+    note = site.trace.header.get("MaxProcsNote")
+    return f"{size}, {note}" if note and not site.processors else size
 
 
 def _repetitions(tested: Backtest) -> str:

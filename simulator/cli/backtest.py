@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
@@ -204,7 +203,7 @@ def backtest(
     if twin.rules and partitions:
         raise CommandError("The configuration knows the queues: no --partitions.", ExitCode.USAGE)
     if not (processors or twin.processors or partitions):
-        log = replace(log, trace=with_size(log.trace))
+        log = with_size(log)
     site = site_of(
         log,
         rules_of(scheduler, profile, order, twin=twin.rules, site_factor=site_factor),

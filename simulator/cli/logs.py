@@ -1,7 +1,7 @@
 """The log that a command plays: its file, and the size of its machine."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,7 +10,6 @@ from terminal.options import OnError
 
 if TYPE_CHECKING:
     from simulator.traces.completions import RecordedLog
-    from simulator.traces.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,22 +45,25 @@ class Installation(Protocol):
         """Return the method that the settings name, with its parameters."""
 
 
-def with_size(trace: "Trace") -> "Trace":
-    """Return a trace that has the size of its machine, if its jobs' starts show one.
+def with_size(log: "RecordedLog") -> "RecordedLog":
+    """Return a log with the size of its machine, if its jobs' starts show one.
 
     The most processors in use at once count, which is said on standard error.
     """
-    from dataclasses import replace
+    from simulator.traces.partitions import MOST_HELD, most_held
 
-    from simulator.traces.partitions import most_held
-
-    if trace.max_processors or not (trace.wait > 0).any():
-        return trace
+    trace = log.trace
+    has_starts = log.format != "swf" or (trace.wait > 0).any()
+    if trace.max_processors or not len(trace) or not has_starts:
+        return log
     held = most_held(trace.select((trace.wait >= 0) & (trace.run > 0)))
     size = max(held, int(trace.processors.max(initial=0)))
+    if size < 1:
+        return log
     err.print(
-        f"The log does not name the size of the machine: {size:,} processors count, the most that "
-        "its jobs held at once. --processors names another size.",
+        f"The log does not name the size of the machine: {size:,} processors count, {MOST_HELD}. "
+        "--processors names another size.",
         soft_wrap=True,
     )
-    return replace(trace, header={**trace.header, "MaxProcs": str(size)})
+    header = {**trace.header, "MaxProcs": str(size), "MaxProcsNote": MOST_HELD}
+    return replace(log, trace=replace(trace, header=header))

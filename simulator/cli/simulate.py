@@ -254,8 +254,8 @@ def jobs_of(
     from simulator.scheduling.workload import first_jobs, prepare, with_requests
     from simulator.traces.cleaning import NoJobError
 
-    trace = recorded.trace if processors else with_size(recorded.trace)
-    log = first_jobs(trace, limit, processors=processors)
+    recorded = recorded if processors else with_size(recorded)
+    log = first_jobs(recorded.trace, limit, processors=processors)
     if requests:
         log = with_requests(log, predictions_of(requests))
     workload = prepare(log, processors=processors, cores_per_node=cores_per_node, overrun=overrun)

@@ -27,6 +27,9 @@ OTHER_QUEUES = "(other queues)"
 FROM_LOG = "queues"
 """Option value in place of a file: the partitions are the queues of the log."""
 
+MOST_HELD = "the most that jobs of the log held at once"
+"""Size of a machine that the log does not name."""
+
 BEYOND_MACHINE = 1.05
 """Queues share nodes if the sum of their sizes exceeds this multiple of the machine."""
 
