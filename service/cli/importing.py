@@ -100,8 +100,7 @@ def import_(
         walltimed import SDSC-SP2-1998-4.2-cln.swf.gz
         walltimed import --cluster seth --on-error skip hpc2n.swf.gz --json
         walltimed import --time-zone Europe/Berlin sacct.txt --dry-run
-        walltimed import jobs.csv --columns job_id=JOBID,user=USER,submit=SUBMIT,start=START,\
-end=FINISH,requested_walltime=RUNLIMIT:min
+        walltimed import t.csv --columns id=1,user=2,submit=3,start=4,end=5,limit=6:h
     """
     if cluster is not None:
         check_cluster(cluster)
