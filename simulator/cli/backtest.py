@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
