@@ -31,7 +31,7 @@ class Source:
     """The column of a field.
 
     Attributes:
-        field: name of the field.
+        field: of a run, a name in ``FIELDS``.
         column: name of the column, or its number from 1 on.
         form: unit or pattern of its cells; None where it is not named.
     """
