@@ -10,9 +10,9 @@ from workloads import synthetic
 RESEARCH = Path(__file__).parents[2] / "research"
 STUDIES = (
     "calibration.py",
-    "ladder.py",
-    "order_weeks.py",
     "choice.py",
+    "floods.py",
+    "ladder.py",
     "least_cost.py",
     "wait_prediction.py",
 )

@@ -1,0 +1,168 @@
+"""Measures what the runs of one user, however many, change for others, by method.
+
+    .venv/bin/python research/floods.py
+
+Thirty users have a hundred runs each, with names and projects of their own. Then one more user has
+many. Prints, by method and flood, the share of others' runs within their 90% intervals, and how far
+the prediction moved that moved most.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+from played_logs import run_script
+
+from predictors.base import Predictor, Question, UncertainPredictor
+from predictors.jobs import Completion, Submission
+from predictors.methods.forest_trees import one_leaf
+from predictors.registry import create
+from simulator.reports.tables import text_table
+from terminal.console import out
+
+USERS, RUNS = 30, 100
+"""Number of users before the flood, and of runs of each."""
+
+START, DRAWS, COVERAGE, SPREAD = 1e6, 300, 0.9, 0.5
+
+METHODS: dict[str, dict[str, Any]] = {
+    "attention": {},
+    "auto": {"every": 0},
+    "forest": {"learned": one_leaf()},
+    "knn": {},
+    "last-two": {},
+    "least-cost": {},
+    "max-usage": {},
+    "percentile": {},
+}
+"""Methods and their parameters; of a forest one leaf that holds all runs."""
+
+KINDS = {
+    "short": "a second of the hour that was requested",
+    "full": "the whole day that was requested",
+    "alike": "a second, with the names, projects and requests of the others in turn",
+    "mixed": "a second, and every 30th run is one of the others",
+}
+
+LENGTHS = (500, 5_000, 20_000)
+
+
+class Answers(NamedTuple):
+    """What a method tells the users.
+
+    Attributes:
+        predicted: seconds, by user.
+        within: share of further runs within the 90% intervals; None without intervals.
+    """
+
+    predicted: Sequence[float]
+    within: float | None
+
+    def moved(self, before: "Answers") -> float:
+        """Return by how much the prediction has changed that has changed most, as a share."""
+        pairs = zip(self.predicted, before.predicted, strict=True)
+        return max(abs(now / then - 1.0) for now, then in pairs)
+
+
+def base(user: int) -> float:
+    """Return the seconds around which the runs of a user take."""
+    return 300.0 * 100.0 ** (user / (USERS - 1))
+
+
+def usual_run(user: int, end: float, random: np.random.Generator) -> Completion:
+    """Return a run of one of the users; its request is three times what is usual."""
+    request = 3.0 * base(user)
+    runtime = min(request, base(user) * random.lognormal(0.0, SPREAD))
+    return a_run(f"u{user}", end, runtime, (request, f"p{user}", f"job-{chr(97 + user)}"))
+
+
+def a_run(user: str, end: float, runtime: float, known: tuple[float, str, str]) -> Completion:
+    """Return a run with a request, a project and an application."""
+    request, project, application = known
+    job = Submission(
+        requested_walltime=request,
+        submit_time=end - runtime,
+        user=user,
+        project=project,
+        application=application,
+    )
+    return Completion(submission=job, start_time=end - runtime, end_time=end, runtime=runtime)
+
+
+def history() -> list[Completion]:
+    """Return the runs before the flood, of the users in turn."""
+    random = np.random.default_rng(1)
+    return [usual_run(each % USERS, START + 60.0 * each, random) for each in range(USERS * RUNS)]
+
+
+def flood(kind: str, length: int) -> Iterator[Completion]:
+    """Yield the runs of one user, a second apart."""
+    start, random = START + 60.0 * USERS * RUNS, np.random.default_rng(3)
+    for number in range(length):
+        end, other = start + number, usual_run(number // 30 % USERS, start + number, random)
+        job = other.submission
+        if kind == "mixed" and number % 30 == 29:
+            yield other
+        elif kind == "alike":
+            known = job.requested_walltime, str(job.project), str(job.application)
+            yield a_run("flood", end, 1.0, known)
+        elif kind == "full":
+            yield a_run("flood", end, 86_400.0, (86_400.0, "flood", "array"))
+        else:
+            yield a_run("flood", end, 1.0, (3_600.0, "flood", "array"))
+
+
+def taught(name: str, runs: Sequence[Completion]) -> Predictor:
+    """Return a method that has observed runs."""
+    method = create(name, **METHODS[name])
+    for run in runs:
+        method.observe(run)
+    return method
+
+
+def answers(method: Predictor) -> Answers:
+    """Ask about a job of each user, long after the last run."""
+    random, predicted, within = np.random.default_rng(2), [], 0
+    for user in range(USERS):
+        job = usual_run(user, 2.0 * START + 86_400.0, random).submission
+        predicted.append(method.predict(job).predicted_walltime)
+        if isinstance(method, UncertainPredictor):
+            interval = method.ask(job, Question(coverage=COVERAGE)).interval
+            if interval is not None:
+                runs = (usual_run(user, START, random).runtime for _ in range(DRAWS))
+                within += sum(interval.lower <= each <= interval.upper for each in runs)
+    has_intervals = isinstance(method, UncertainPredictor)
+    return Answers(predicted, within / (DRAWS * USERS) if has_intervals else None)
+
+
+def rows(name: str) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the table of a method."""
+    before = answers(taught(name, history()))
+    yield name, "none", "", _share(before.within), ""
+    for kind in KINDS:
+        for length in LENGTHS:
+            now = answers(taught(name, [*history(), *flood(kind, length)]))
+            yield name, kind, f"{length:,}", _share(now.within), f"{now.moved(before):.1%}"
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
+
+
+def main(
+    method: Annotated[list[str] | None, typer.Option(help="One of them; else all.")] = None,
+) -> None:
+    """Print what floods of one user change for others.
+
+    Example: python research/floods.py --method attention
+    """
+    heads = ("method", "flood", "runs", "within 90%", "moved most")
+    for kind, words in KINDS.items():
+        out.print(f"{kind}: runs of {words}", markup=False, soft_wrap=True)
+    found = [row for name in method or METHODS for row in rows(name)]
+    out.print(text_table(heads, found), markup=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    run_script(main)
