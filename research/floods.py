@@ -49,7 +49,7 @@ LENGTHS = (500, 5_000, 20_000)
 
 
 class Answers(NamedTuple):
-    """What a method tells the users.
+    """Answers of a method to the users.
 
     Attributes:
         predicted: seconds, by user.
