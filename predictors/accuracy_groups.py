@@ -82,21 +82,19 @@ class GroupShare(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         lower: smallest accuracy of the group.
-        upper: end of the group's interval; outside the group, except for 1 in g10.
+        upper: end of the group's interval.
+        includes_upper: whether an accuracy of ``upper`` is in the group, as in g10.
         users: number of users whose accuracy is in the group now.
         user_share: their share of all users with history.
-        jobs: number of jobs that their accuracies are computed from, ten of each user at most.
-        job_share: their share of all such jobs.
     """
 
     group: str
     lower: float
     upper: float
+    includes_upper: bool
     priority: int
     users: int
     user_share: float
-    jobs: int
-    job_share: float
 
 
 class Accuracies:
@@ -113,9 +111,8 @@ class Accuracies:
     def __init__(self, *, default_group: str = "g5") -> None:
         self.default_group = group_named(default_group)
         self._usages = UserRuns(ACCURACY_JOBS)
-        self._places: dict[str, tuple[int, int]] = {}
+        self._places: dict[str, int] = {}
         self._users = [0] * len(GROUPS)
-        self._jobs = [0] * len(GROUPS)
 
     @property
     def memory(self) -> Memory:
@@ -148,17 +145,15 @@ class Accuracies:
     def groups(self) -> list[GroupShare]:
         """Return the present users of each group, g1 first."""
         users = max(1, sum(self._users))
-        jobs = max(1, sum(self._jobs))
         return [
             GroupShare(
                 group=group.name,
                 lower=group.lower,
                 upper=group.upper,
+                includes_upper=group is GROUPS[-1],
                 priority=group.priority,
                 users=self._users[place],
                 user_share=self._users[place] / users,
-                jobs=self._jobs[place],
-                job_share=self._jobs[place] / jobs,
             )
             for place, group in enumerate(GROUPS)
         ]
@@ -167,13 +162,11 @@ class Accuracies:
         """Move the user from the previous group to the group of their present accuracy."""
         before = self._places.get(user)
         if before is not None:
-            self._users[before[0]] -= 1
-            self._jobs[before[0]] -= before[1]
+            self._users[before] -= 1
         usages = self._usages.before(user)
         place = _place_of(fsum(usages) / len(usages))
         self._users[place] += 1
-        self._jobs[place] += len(usages)
-        self._places[user] = (place, len(usages))
+        self._places[user] = place
 
 
 def group_named(name: str) -> Group:

@@ -191,6 +191,10 @@ class ForecastTooLongError(UnavailableError):
     """A forecast took longer than the limit."""
 
 
+class ForecastsStartingError(ForecastTooLongError):
+    """The process that makes forecasts is starting: ask again in a second."""
+
+
 class PagesBusyError(UnavailableError):
     """Too many pages are asked for at once."""
 

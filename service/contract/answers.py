@@ -259,15 +259,14 @@ class GroupAnswer:
     group: Annotated[str, Field(description="Name of the accuracy group, g1 to g10.")]
     lower: float
     upper: float
+    includes_upper: Annotated[
+        bool, Field(description="Whether an accuracy of `upper` is in the group, as 1 is in g10.")
+    ]
     priority: Annotated[
         int, Field(description="Priority of a job of such a user when it is submitted.")
     ]
     users: Annotated[int, Field(description="Number of users that are in the group now.")]
     user_share: Annotated[float, Field(description="Share of all users, from 0 to 1.")]
-    jobs: Annotated[
-        int, Field(description="Number of jobs that the accuracies of these users rest on.")
-    ]
-    job_share: Annotated[float, Field(description="Share of all these jobs, from 0 to 1.")]
 
 
 GroupField = Annotated[GroupShare, DescribedBy(GroupAnswer)]

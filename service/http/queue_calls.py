@@ -19,6 +19,7 @@ from service.contract.queue_answers import (
 from service.contract.queue_bodies import ForecastRequest, QueueBody, QueueQuery, WhatIfRequest
 from service.errors import (
     ForecastsBusyError,
+    ForecastsStartingError,
     ForecastTooLongError,
     InvalidFieldError,
     SnapshotTooLargeError,
@@ -50,7 +51,12 @@ def add_forecasts(calls: Calls, posting: PostingQueues, *, limit: int) -> None:
         tag="forecasts",
         scopes=(Scope.PREDICT, Scope.READ),
         limit=limit,
-        errors=(SnapshotTooLargeError, ForecastsBusyError, ForecastTooLongError),
+        errors=(
+            SnapshotTooLargeError,
+            ForecastsBusyError,
+            ForecastsStartingError,
+            ForecastTooLongError,
+        ),
     )
     async def forecast(body: ForecastRequest) -> ForecastAnswer:
         """Play a queue forward with the scheduler's rules and predicted runtimes.

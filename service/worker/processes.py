@@ -9,11 +9,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple, TypeVar
 
-from service.errors import ForecastsBusyError, ForecastTooLongError
+from service.errors import ForecastsBusyError, ForecastsStartingError, ForecastTooLongError
 from simulator.scheduling.simulate import warm_up
 
 Result = TypeVar("Result")
@@ -67,8 +67,9 @@ class ChildProcess:
     """A child process that answers one call after the other.
 
     Args:
-        limit: seconds from the call to the answer, waiting for others and for the process
-            included. A call that takes longer is killed with its process; a new one is started.
+        limit: seconds from the call to the answer, waiting for others included. A call that takes
+            longer is killed with its process; a new one is started. While the process starts, a
+            call waits for that as long, and its own seconds count from then on.
         most_waiting: largest number of calls in progress or waiting; more are refused.
 
     Attributes:
@@ -83,6 +84,7 @@ class ChildProcess:
         self._prepare = prepare
         self.waiting = 0
         self._pool: ProcessPoolExecutor | None = None
+        self._ready: Future[int] = Future()
         self._children: set[multiprocessing.process.BaseProcess] = set()
         self._turn = asyncio.Lock()
 
@@ -97,7 +99,7 @@ class ChildProcess:
                 initializer=_settle,
                 initargs=(self._prepare,),
             )
-            self._pool.submit(os.getpid)
+            self._ready = self._pool.submit(os.getpid)
             self._children = set(multiprocessing.active_children()) - others
         return self._pool
 
@@ -105,21 +107,37 @@ class ChildProcess:
         """Call an importable function with picklable arguments in the process; return its answer.
 
         Raises:
-            Exception: ``busy()`` if too many wait already, ``too_long()`` if the call took longer
-                than the limit, and what the function raises.
+            Exception: ``busy()`` if too many wait already, ``starting()`` if the process is not
+                ready within the limit, ``too_long()`` if the call took longer than the limit, and
+                what the function raises.
         """
         if self.waiting >= self.most_waiting:
             raise self.busy()
         self.waiting += 1
-        deadline = time.monotonic() + self.limit
         try:
-            # The process keeps the limit by itself, unless it is still being started.
+            await self._until_ready()
+            deadline = time.monotonic() + self.limit
+            # The process keeps the limit by itself, unless it is being started again.
             async with asyncio.timeout(self.limit + LATE_SECONDS), self._turn:
                 return await self._run(deadline, function, arguments)
         except TimeoutError:
-            raise self.too_long() from None
+            raise (self.too_long() if self._ready.done() else self.starting()) from None
         finally:
             self.waiting -= 1
+
+    async def _until_ready(self) -> None:
+        """Start the process if there is none, and wait until it is prepared.
+
+        Raises:
+            TimeoutError: that takes longer than the limit of a call.
+        """
+        self.start()
+        ready = asyncio.wrap_future(self._ready)
+        ready.add_done_callback(lambda each: each.cancelled() or each.exception())
+        if not ready.done():
+            await asyncio.wait({ready}, timeout=self.limit)  # a timeout does not cancel it
+        if not self._ready.done():
+            raise TimeoutError
 
     async def _run(
         self, deadline: float, function: Callable[..., Result], arguments: tuple[Any, ...]
@@ -143,6 +161,10 @@ class ChildProcess:
     def too_long(self) -> Exception:
         """Return the error for a call that exceeded the time limit."""
         raise NotImplementedError
+
+    def starting(self) -> Exception:
+        """Return the error for a call while the process is not ready."""
+        return self.too_long()
 
     def close(self) -> None:
         """End the process."""
@@ -200,6 +222,10 @@ class ForecastProcess(ChildProcess):
         return ForecastTooLongError(
             f"The forecast took more than {self.limit:g} s: ask for fewer samples or jobs."
         )
+
+    def starting(self) -> ForecastsStartingError:
+        """Return the error for a forecast while the process is not ready."""
+        return ForecastsStartingError()
 
 
 class ForecastProcesses(NamedTuple):

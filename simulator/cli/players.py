@@ -35,7 +35,7 @@ def opened(
     if in_process:
         if url:
             raise CommandError("--in-process and --url exclude each other.", ExitCode.USAGE)
-        yield InProcess({spec.label: spec.predictor() for spec in specs})
+        yield InProcess.with_intervals({spec.label: spec.predictor() for spec in specs})
         return
     names = {spec.label: spec.name for spec in specs}
     if url:

@@ -155,7 +155,11 @@ def replay(
     on_error: MalformedLines = OnError.REFUSE,
     predictions: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write a line for each job and method; - is stdout."),
+        typer.Option(
+            metavar="FILE",
+            help="Write a line for each job and method, with commas if the name ends in .csv, else "
+            "tabs; - is stdout.",
+        ),
     ] = None,
     report: ReportDirectory = None,
     wide: Wide = False,

@@ -1,5 +1,6 @@
-"""Files of predictions: tab-separated, a line of column names, then a line per job and method."""
+"""Files of predictions: a line of column names, then a line per job and method."""
 
+import csv
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,17 +18,20 @@ class PredictionsFileError(ValueError):
 
 
 def write_predictions(played: Replay, path: str | Path) -> None:
-    """Write a line for each job and method in the log's order, with tabs and exact seconds.
+    """Write a line for each job and method in the log's order, with exact seconds.
 
-    The file is compressed if its name ends in .gz or .xz; ``-`` is standard output.
+    The file is compressed if its name ends in .gz or .xz; ``-`` is standard output. Fields are
+    separated by commas if the name ends in .csv before that, else by tabs.
     """
     predicted = {method: answers.predicted.tolist() for method, answers in played.answers.items()}
+    is_csv = str(path).removesuffix(".gz").removesuffix(".xz").endswith(".csv")
     with text_writer(path) as file:
-        file.write("\t".join(HEADS) + "\n")
+        lines = csv.writer(file, delimiter="," if is_csv else "\t", lineterminator="\n")
+        lines.writerow(HEADS)
         for job, run in enumerate(played.runs):
-            known = f"{run.submission.requested_walltime!r}\t{run.runtime!r}\n"
+            known = (run.submission.requested_walltime, run.runtime)
             for method, seconds in predicted.items():
-                file.write(f"{run.submission.job_id}\t{method}\t{seconds[job]!r}\t{known}")
+                lines.writerow((run.submission.job_id, method, seconds[job], *known))
 
 
 def read_predictions(path: str | Path, method: str | None = None) -> Mapping[int, float]:
@@ -41,12 +45,13 @@ def read_predictions(path: str | Path, method: str | None = None) -> Mapping[int
         PredictionsFileError: the file has no predictions, or no method is named of several.
     """
     lines = [line.decode(errors="replace").rstrip("\r\n") for line in read_lines(path)]
-    if not lines or tuple(lines[0].split("\t")[:3]) != HEADS[:3]:
+    separator = "\t" if lines and "\t" in lines[0] else ","
+    if not lines or tuple(lines[0].split(separator)[:3]) != HEADS[:3]:
         raise PredictionsFileError(f"{path} does not begin with the heads {', '.join(HEADS[:3])}.")
     found: dict[str, dict[int, float]] = {}
-    for number, line in enumerate(lines[1:], 2):
+    for number, fields in enumerate(csv.reader(lines[1:], delimiter=separator), 2):
         try:
-            job, name, seconds = line.split("\t")[:3]
+            job, name, seconds = fields[:3]
             found.setdefault(name, {})[int(job)] = positive(float(seconds))
         except ValueError:
             raise PredictionsFileError(f"{path}, line {number}: no prediction.") from None

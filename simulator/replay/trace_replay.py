@@ -47,10 +47,24 @@ class Player(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """Predictors in this process, by label."""
+    """Predictors in this process.
+
+    Attributes:
+        predictors: by label.
+        uncertain: those of them whose answers have the interval that a service gives by default.
+    """
 
     predictors: Mapping[str, Predictor]
     largest_batch: int = 1
+    uncertain: Mapping[str, UncertainPredictor] = field(default_factory=dict)
+
+    @classmethod
+    def with_intervals(cls, predictors: Mapping[str, Predictor]) -> "InProcess":
+        """Return predictors that answer with an interval, as far as they have a distribution."""
+        uncertain = {
+            label: each for label, each in predictors.items() if isinstance(each, UncertainPredictor)
+        }
+        return cls(predictors, uncertain=uncertain)
 
     @property
     def methods(self) -> Sequence[str]:
@@ -59,6 +73,9 @@ class InProcess:
 
     def predict(self, method: str, submissions: Sequence[Submission]) -> Sequence[Prediction]:
         """Ask the predictor labelled ``method``."""
+        if method in self.uncertain:
+            ask = self.uncertain[method].ask
+            return [ask(submission, USUAL) for submission in submissions]
         predict = self.predictors[method].predict
         return [predict(submission) for submission in submissions]
 
@@ -231,7 +248,7 @@ def replay(
 
 def replay_alone(trace: Trace, cluster: str, spec: MethodSpec) -> Answers:
     """Play the jobs of a cleaned trace, as runs of a cluster, to one method in this process."""
-    player = InProcess({spec.label: spec.predictor()})
+    player = InProcess.with_intervals({spec.label: spec.predictor()})
     return replay(list(completions(trace, cluster=cluster)), player).answers[spec.label]
 
 

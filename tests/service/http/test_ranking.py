@@ -43,8 +43,10 @@ def test_groups_are_those_of_the_paper_and_say_who_is_in_them(service):
     groups = answer["groups"]
     assert [group["priority"] for group in groups] == [1, 10, 20, 25, 30, 35, 40, 43, 46, 49]
     assert [group["users"] for group in groups] == [1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
-    assert groups[0]["user_share"] == groups[9]["job_share"] == 0.5
+    assert groups[0]["user_share"] == groups[9]["user_share"] == 0.5
     assert (groups[9]["group"], groups[9]["lower"], groups[9]["upper"]) == ("g10", 0.78, 1.0)
+    assert [group["includes_upper"] for group in groups] == [False] * 9 + [True]
+    assert not any("job" in name for group in groups for name in group)
 
 
 def test_priorities_age_as_in_figure_1_of_the_paper(service):

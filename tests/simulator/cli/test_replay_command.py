@@ -43,18 +43,24 @@ def predictions_in(file: Path) -> list[dict[str, str]]:
 
 
 def test_over_http_and_in_process_every_prediction_is_the_same(walltimed, log, tmp_path):
-    methods = ("-m", "max-usage", "-m", "last-two", "-m", "knn")
+    methods = ("-m", "max-usage", "-m", "last-two", "-m", "knn", "-m", "least-cost")
     methods += ("-m", "percentile:key=user+walltime,min_jobs=3,lower_bound=0")
-    code, printed, _ = walltimed("replay", log, *methods, "--predictions", "http.tsv")
-    assert code == 0, printed
-    code, _, _ = walltimed("replay", log, *methods, "--in-process", "--predictions", "bare.tsv")
-    assert code == 0
+    covered = []
+    for way, name in (((), "http.tsv"), (("--in-process",), "bare.tsv")):
+        code, printed, complaint = walltimed(
+            "replay", log, *methods, *way, "--predictions", name, "--json"
+        )
+        assert code == 0, complaint
+        covered.append([each["coverage"] for each in json.loads(printed)["methods"]])
+    over_http, in_process = ([each for each in found if each is not None] for found in covered)
+    assert len(over_http) == 1, "only least-cost has intervals"
+    assert in_process == pytest.approx(over_http, abs=1 / 300)  # the API answers milliseconds
     predictions, bare = predictions_in(tmp_path / "http.tsv"), predictions_in(tmp_path / "bare.tsv")
     for one, other in zip(predictions, bare, strict=True):  # the API answers milliseconds
         assert float(one.pop("predicted")) == round(float(other.pop("predicted")), 3)
         assert one == other
     predictions = predictions_in(tmp_path / "http.tsv")
-    assert len(predictions) == 4 * 300
+    assert len(predictions) == 5 * 300
     for method in {line["method"] for line in predictions}:
         lines = [line for line in predictions if line["method"] == method]
         adjusted = [line for line in lines if line["predicted"] != line["requested"]]

@@ -10,6 +10,7 @@ from workloads import log_of, synthetic
 from simulator.reports.schedule_report import PICTURES
 from simulator.scheduling.schedule_file import WrittenSchedule
 from simulator.traces.swf import read_swf, write_swf
+from terminal.files import read_bytes
 
 JOBS = [(0, 2, 10, 10), (1, 4, 5, 5), (2, 2, 8, 8), (3, 2, 9, 9)]
 
@@ -291,16 +292,21 @@ def test_malformed_lines_are_named_and_may_be_skipped(walltimed, refused, log):
     assert "Malformed lines: 1: 6" in out
 
 
+@pytest.mark.parametrize(
+    ("name", "separator"), [("predictions.tsv.gz", "\t"), ("predictions.csv", ",")]
+)
 def test_estimates_come_from_a_file_of_predictions(
-    walltimed, simulations, refused, longer_log, tmp_path
+    walltimed, simulations, refused, longer_log, tmp_path, name, separator
 ):
-    """What a replay writes down is what a simulation with the same wisdom takes."""
-    file = tmp_path / "predictions.tsv.gz"
+    """What a replay writes down, as its name says, is what a simulation with it takes."""
+    file = tmp_path / name
     code, _, _ = walltimed(
         "replay", longer_log, "--in-process", "--method", "requested", "--method", "last-two",
         "--predictions", file,
     )  # fmt: skip
     assert code == 0
+    heads = ("job_id", "method", "predicted", "requested", "actual")
+    assert read_bytes(file).decode().splitlines()[0] == separator.join(heads)
     from_file, requested, guessed = simulations(
         longer_log, "--estimates", f"file:{file}#requested",
         "--estimates", "requested", "--estimates", f"file:{file}#last-two",
