@@ -1,5 +1,5 @@
 # Two stages: the first installs what requirements/ pins by hash and compiles, the second only
-# carries it. Rounds by the genetic search and pages with pictures need more than serving does:
+# carries it. Reports with pictures need matplotlib, which only requirements/full.txt has:
 #
 #     docker build --build-arg REQUIREMENTS=full --tag walltimed:full .
 FROM python:3.11-slim AS build

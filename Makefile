@@ -120,7 +120,7 @@ lock:
 	$(PIN) --group build -o requirements/build.txt
 
 # The tests of papers/, and every figure and table of papers/README.md from the logs in the directory
-# TRACES, compared with results/papers: ten minutes. PAPERS="--only rocchetti" makes those of one
+# TRACES, compared with results/papers: 15 minutes. PAPERS="--only rocchetti" makes those of one
 # study, "--only xu-figure-1" one.
 TRACES ?= traces
 papers: .venv/ready

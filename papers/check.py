@@ -41,8 +41,8 @@ def make(command: Sequence[str], exhibits: Sequence[str], logs: Path, output: Pa
 
 
 def link_logs(logs: Path, directory: Path) -> None:
-    """Link the logs that the studies need: of others, such as Gaia's, no numbers are kept."""
-    for name in {name for study in STUDIES.values() for name in study.logs}:
+    """Link the logs that the kept exhibits were made with; of others, such as FH2, none are."""
+    for name in {each for study in STUDIES.values() for each in (*study.logs, *study.further_logs)}:
         if (logs / name).exists():
             (directory / name).symlink_to((logs / name).absolute())
 

@@ -108,6 +108,7 @@ class Study:
         exhibits: figures and tables, by ``figure 5`` or ``table 2``; ``papers/README.md`` says of
             each how far it agrees.
         logs: file names that must lie in the directory, for studies that take one.
+        further_logs: file names that the kept exhibits were made with, too, where they lie there.
         options: of this study alone: annotation and default by parameter.
     """
 
@@ -116,6 +117,7 @@ class Study:
     takes: Takes
     exhibits: Mapping[str, "ExhibitPlan"]
     logs: Sequence[str] = ()
+    further_logs: Sequence[str] = ()
     options: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
 

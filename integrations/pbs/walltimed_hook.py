@@ -10,8 +10,8 @@ upper end of its prediction's interval, if it has one that is wide enough.
     qmgr -c 'import hook walltimed application/x-config default walltimed_hook.json'
 
 Server hooks run one at a time inside pbs_server, and one that raises or runs into its alarm
-rejects the job. So there is one exchange within a total budget, a pause after a failure, and no
-way out of this file but ``accept``. Python 3.6 or newer, standard library only.
+rejects the job. So there is a total budget for all exchanges, a pause after a failure, and no way
+out of this file but ``accept``. Python 3.6 or newer, standard library only.
 """
 
 import contextlib
@@ -33,6 +33,7 @@ DEFAULTS = {
     "token_file": "/etc/walltimed/filter-token",  # of scope predict; without it no token is sent
     "cluster": "default",
     "budget_seconds": 0.2,  # for the whole exchange, connecting included
+    "accuracy": False,  # whether a second call fetches the priority of the user's accuracy group
     "pause_seconds": 15,  # without a call after a failure
     "users": None,  # a list; null means everybody
     "queues": None,
@@ -44,6 +45,7 @@ DEFAULTS = {
 SHORTEST_LIMIT = 60  # seconds
 MARK = "walltimed_prediction"  # a custom string resource, where the site has defined it
 LENGTH_RESOURCE = "walltimed_length"  # likewise, whole seconds; job_sort_formula orders by it
+PRIORITY_RESOURCE = "walltimed_priority"  # likewise, 1 to 49; for a formula, too
 PAUSE = "walltimed_silent_until"
 AGENT = "User-Agent: walltimed_hook.py/0.3.0 (%s)"  # release and mode, for `walltimed doctor`
 LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192  # bytes
@@ -157,16 +159,16 @@ def kibibytes(size):
     return int(match.group(1)) * UNITS[match.group(2)] or None if match else None
 
 
-def ask(submission, config):
-    """Return the service's answer within the budget; raises an error otherwise."""
-    body = json.dumps(submission).encode()
-    lines = ["POST /v1/predictions HTTP/1.1", "Host: walltimed", "Connection: close"]
+def ask(path, question, config, deadline):
+    """Return the service's answer before the deadline; raises an error otherwise."""
+    body = json.dumps(question).encode()
+    lines = [f"POST {path} HTTP/1.1", "Host: walltimed", "Connection: close"]
     lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
     lines.append(AGENT % config["mode"])
     token = token_in(config["token_file"])
     if token:
         lines.append("Authorization: Bearer " + token)
-    content = exchange("\r\n".join([*lines, "", ""]).encode() + body, config)
+    content = exchange("\r\n".join([*lines, "", ""]).encode() + body, config, deadline)
     return json.loads(content.decode())
 
 
@@ -184,9 +186,8 @@ def token_in(path):
     return words[0].decode("ascii")
 
 
-def exchange(message, config):
+def exchange(message, config, deadline):
     """Send a request and return the body of the answer; each step gets the rest of the budget."""
-    deadline = time.monotonic() + config["budget_seconds"]
     address = config["host"]
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     socket.inet_pton(family, address)  # refuses a name
@@ -271,12 +272,25 @@ def log(level, message):
         pbs.logmsg(level, f"walltimed: {message}")
 
 
-def set_length(job, length):
-    """Store the predicted length, by which the scheduler's formula orders the queue."""
+def set_number(job, resource, number):
+    """Store a whole number, by which the scheduler's formula orders the queue."""
     try:
-        job.Resource_List[LENGTH_RESOURCE] = length
+        job.Resource_List[resource] = number
     except Exception:  # the site has not defined the resource
-        log(pbs.LOG_DEBUG, f"no resource named {LENGTH_RESOURCE}")
+        log(pbs.LOG_DEBUG, f"no resource named {resource}")
+
+
+def priority_of(submission, config, deadline):
+    """Return the priority of the accuracy group of the job's user, a whole number."""
+    waiting = {
+        "job_id": "submitted",
+        "user": submission.get("user"),
+        "requested_walltime": submission["requested_walltime"],
+        "submit_time": time.time(),
+    }
+    question = {"cluster": config["cluster"], "jobs": [waiting]}
+    answer = ask("/v1/priorities", question, config, deadline)
+    return int(positive(answer["priorities"][0]["initial_priority"]))
 
 
 def is_prediction_id(value):
@@ -301,7 +315,7 @@ def apply(job, answer, submission, config):
         length = math.ceil(
             max(mean_of(answer, walltime) or predicted, config["soft_floor_seconds"])
         )
-        set_length(job, min(length, int(limit or walltime)))
+        set_number(job, LENGTH_RESOURCE, min(length, int(limit or walltime)))
     if config["mode"] in {"soft", "default-limit"} and soft < (limit or walltime):
         job.Resource_List["soft_walltime"] = pbs.duration(soft)
 
@@ -363,8 +377,11 @@ def handle(event):
         return
     if not is_ours_to_set(event, job, config):
         return
+    deadline = time.monotonic() + config["budget_seconds"]
     try:
-        apply(job, ask(submission, config), submission, config)
+        apply(job, ask("/v1/predictions", submission, config, deadline), submission, config)
+        if config["accuracy"] and event.type == pbs.QUEUEJOB:
+            set_number(job, PRIORITY_RESOURCE, priority_of(submission, config, deadline))
     except RefusedError:  # or any user could keep the hook from the jobs of all others
         raise
     except Exception:

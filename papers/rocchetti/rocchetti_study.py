@@ -8,6 +8,7 @@ from statistics import median
 import numpy as np
 
 from papers.pivot import ExhibitPlan, Pivot
+from papers.rocchetti.slurm_twin import UserWaits, waits_on
 from papers.rocchetti.stretches import (
     CURIE,
     GAIA,
@@ -25,7 +26,7 @@ from papers.study import Inputs, Study, StudyError, Table, Takes
 from predictors.accuracy_groups import GROUPS, STEP_SECONDS, aged_priority, group_of
 from simulator.traces.cleaning import SIMULATION_RULES, NoJobError, clean
 from simulator.traces.swf import read_swf
-from simulator.traces.trace import Trace
+from simulator.traces.trace import Integers, Trace
 
 JOBS: Mapping[str, tuple[int, float]] = {
     "j1: g 10, 2 h": (10, 2.0),
@@ -75,11 +76,11 @@ def aging(_inputs: Inputs) -> list[AgedPriority]:
 
 
 def cores(inputs: Inputs) -> list[LogShare]:
-    """Return the shares of jobs by requested cores."""
+    """Return the shares of jobs that requested more than one core, by their number."""
     return [
         LogShare(log=log, place=place, share=share)
         for log, jobs in _jobs_of(inputs).items()
-        for place, share in zip(CORES, _core_shares(jobs), strict=True)
+        for place, share in zip(CORES, _core_shares(_requested_cores(jobs)), strict=True)
     ]
 
 
@@ -100,6 +101,11 @@ def scenarios(inputs: Inputs) -> list[ScenarioRun]:
 def findings(inputs: Inputs) -> list[FindingCount]:
     """Return in how many stretches each finding of the paper holds."""
     return findings_over(scenarios(inputs))
+
+
+def slurm_waits(inputs: Inputs) -> list[UserWaits]:
+    """Return the waits of users on the twin of Slurm, with PSP off and on."""
+    return waits_on(inputs, _paths(inputs))
 
 
 def _scenarios_of(log: str) -> Table:
@@ -145,10 +151,18 @@ def _paths(inputs: Inputs) -> Mapping[str, Path]:
     return found
 
 
-def _core_shares(jobs: Trace) -> list[float]:
-    requested = np.where(jobs.requested_processors > 0, jobs.requested_processors, jobs.processors)
+def _requested_cores(jobs: Trace) -> Integers:
+    """Return the cores of the jobs that requested more than one; those of a few are not logged."""
+    known = jobs.requested_processors > 0
+    requested = np.where(known, jobs.requested_processors, jobs.processors).astype(np.int64)
+    more: Integers = requested[requested > 1]
+    return more
+
+
+def _core_shares(requested: Integers) -> list[float]:
     classes = np.searchsorted(list(CORES.values()), requested, side="left")
-    shares: list[float] = (np.bincount(classes, minlength=len(CORES)) / len(jobs)).tolist()
+    counts = np.bincount(classes, minlength=len(CORES))
+    shares: list[float] = (counts / max(1, len(requested))).tolist()
     return shares
 
 
@@ -180,7 +194,7 @@ FIGURE_1 = Pivot(
 
 TABLE_2 = Pivot(
     table=cores,
-    panel="Jobs of more than one core",
+    panel="Jobs that requested more than one core",
     rows="{place}",
     columns="{log}",
     value="share",
@@ -220,6 +234,27 @@ request, also where estimates are exact.
 """
 
 
+SLURM = Pivot(
+    table=slurm_waits,
+    panel="{log}: mean wait, median of {stretches} stretches",
+    rows="{users}",
+    columns="{play}",
+    value="wait",
+    statistic=median,
+    along="users",
+    unit="minutes",
+    digits=0,
+)
+
+TWIN = """\
+Slurm 26.05 by its twin: 1,024 nodes of 4 cores (Curie), 256 (Gaia), which jobs take whole, and
+stretches of 8 to 16 days with 1.1 and 1.5 times the work that the machine can do. PSP is that of
+walltimed slurm-updater --order psp: SiteFactor by the user's accuracy and the job's wait, renewed
+every minute. Accurate users use 40% of their requests or more, in the mean of their jobs. A better
+request is a quarter more than the run takes, if that is less than the request.
+"""
+
+
 def _table(title: str, value: str, unit: str, *, digits: int) -> ExhibitPlan:
     """Return Table 5 or 6: a column for each policy and a line for each scenario."""
     pivot = Pivot(
@@ -253,10 +288,11 @@ def _figure(log: str) -> ExhibitPlan:
 
 STUDY = Study(
     name="rocchetti",
-    explanation="""Rank users by the accuracy of their requests: six scenarios on CEA-Curie.
+    explanation="""Rank users by the accuracy of their requests: six scenarios, and a twin of Slurm.
 
     Rocchetti et al. 2017, Tables 2, 3, 5 and 6 and Figs. 1, 3 and 4, and the findings of the text,
-    on CEA-Curie, and on Gaia where it lies beside it.
+    on CEA-Curie, and on UniLu-Gaia where it lies beside it; and what the updater of walltimed does
+    to waits in Slurm.
 
     For example:
 
@@ -264,6 +300,7 @@ STUDY = Study(
     """,
     takes=Takes.DIRECTORY,
     logs=(LOGS[CURIE].pattern,),
+    further_logs=("UniLu-Gaia-2014-1.swf.gz",),
     exhibits={
         "figure 1": ExhibitPlan(
             "Fig. 1: aging priorities, in steps of 150 s",
@@ -281,5 +318,6 @@ STUDY = Study(
         ),
         "table 6": _table("Table 6: makespans by scenario", "makespan", "makespan, days", digits=2),
         "table findings": ExhibitPlan("Findings of the paper by stretches", [FINDINGS], STRETCHES),
+        "table slurm": ExhibitPlan("Slurm: waits with PSP off and on, by users", [SLURM], TWIN),
     },
 )

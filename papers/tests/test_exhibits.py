@@ -106,7 +106,10 @@ def test_a_log_too_small_for_a_figure_leaves_gaps_and_no_number_that_is_none(
         ("klusacek", "figure 11", "FH1 and FH2"),
         ("rocchetti", "figure 3", "Curie"),
         ("rocchetti", "figure 4", "Gaia"),
-        *(("rocchetti", f"table {name}", "Curie and Gaia") for name in (2, 3, 5, 6, "findings")),
+        *(
+            ("rocchetti", f"table {name}", "Curie and Gaia")
+            for name in (2, 3, 5, 6, "findings", "slurm")
+        ),
     ],
 )
 def test_an_exhibit_of_a_log_that_is_not_there_says_so(tmp_path, paper, name, log):

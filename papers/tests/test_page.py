@@ -16,7 +16,7 @@ from service.cli import app as command_line
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "papers" / "README.md"
 
-VERDICTS = {"agrees", "in part", "differs", "not possible", "not fetched", "no result"}
+VERDICTS = {"agrees", "in part", "differs", "not possible", "not here", "no result"}
 
 CONTENTS = {
     "Klusáček & Soysal 2020": {"Formula": 2, "Figure": 14},

@@ -94,9 +94,11 @@ class Knn:
     Equations 1 to 6 of the paper are unreadable in our copy. In this reconstruction a feature is
     scaled linearly by its smallest and largest value among the ``scaling`` most recent
     completions (by default 5000 whatever N is, so that the order of neighbours does not depend on
-    N); the distance is Euclidean with equal weights; a feature differs by at most 1, and by 1
-    where either job lacks it. Among equally near jobs the one that ended last comes first, then
-    the one observed last: repeated jobs are at distance 0, so this rule decides many answers.
+    N); the distance is Euclidean with equal weights; a feature differs by at most 1, so that a job
+    beyond the range is as near as one at its edge; by 1 where either job lacks it, and by 0 where
+    it was constant among these completions. Among equally near jobs the one that ended last comes
+    first, then the one observed last: repeated jobs are at distance 0, so this rule decides many
+    answers.
 
     The search sees only stored runs. So it finds fewer than N for a submission that is
     more than 2000 completions in the past. An average of runtimes underestimates about half

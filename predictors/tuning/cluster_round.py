@@ -44,11 +44,6 @@ class ClusterRound(Struct, frozen=True, kw_only=True):
     changes: Sequence[RoundChange]
     in_force: ClusterParameters
 
-    @property
-    def adopted(self) -> bool:
-        """Whether parameters of knn were adopted, or a forest was learned."""
-        return any(change.action in {"adopted", "learned"} for change in self.changes)
-
 
 def tune_cluster(
     completions: Sequence[Completion],

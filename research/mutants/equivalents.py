@@ -122,7 +122,7 @@ RULES = (
     Rule(r"^\s*break$", "Later steps change nothing, either.", r"continue", "engine/corrections"),
     Rule(r"^\s*break$", "No job has a second last like run.", r"continue", "attention_"),
     Rule(r"range\(clock\.head \+ 1", "The head has no place before it.", r"head \+ 0"),
-    Rule(r"max\(wait // _TICK, 1\)", "A job is not aged before the first step or at it.", r" 0\)"),
+    Rule(r"max\(tick, 1\)", "A job is not aged before the first step or at it.", r" 0\)"),
     Rule(r"waiting\.tick = tick", "The same key is computed at every pass.", REMOVED),
     Rule(r"max\(BLOCK, behind - known\)", "More of the log is read ahead.", r"behind \+"),
     Rule(r"if known < behind", "Jobs are read one step sooner, and asked about in time.", r"<="),

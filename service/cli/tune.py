@@ -32,11 +32,11 @@ def tune(
 ) -> None:
     """Tune methods on the history in the store.
 
-    A round proposes parameters of knn, weights of attention, the price that reaches the site's
-    underestimation rate, and the method that auto answers with. It does not see the newest jobs
-    meanwhile. What beats what is in force on the newest jobs by more than noise is used by every
-    running service within seconds; what loses there later is dropped. A history has one round at a
-    time, whichever process runs it. Its plan is the setting `tuning_plan`.
+    A round learns trees of forest on the newest jobs, and searches parameters of knn on older ones.
+    The trees are in force at once. The parameters are adopted only if they beat those in force on
+    the newest jobs by more than noise, and dropped if they lose later. Every running service takes
+    both over within seconds. A history has one round at a time, whichever process runs it. Its plan
+    is the setting `tuning_plan`.
 
     For example:
 

@@ -59,8 +59,8 @@ def hook_commands() -> str:
     """
     commands = script("pbs/walltimed.qmgr")
     lines = read(commands).splitlines()
-    existing = ("hook walltimed", "resource walltimed_prediction", "resource walltimed_length")
-    for each in existing:
+    resources = ("prediction", "length", "priority")
+    for each in ("hook walltimed", *(f"resource walltimed_{name}" for name in resources)):
         if each.capitalize() in qmgr(f"list {each}\n", check=False):
             lines = [line for line in lines if not line.startswith(f"create {each}")]
     return re.sub(r"/usr/share/walltimed/pbs", str(commands.parent), "\n".join(lines)) + "\n"

@@ -6,6 +6,8 @@ from math import ceil, inf, log10
 
 from msgspec import Struct
 
+from predictors.accuracy_groups import SITE_FACTOR_STEPS
+from predictors.accuracy_groups import site_factor as factor_of_priority
 from predictors.aged_length import site_factor
 from predictors.response_ratio import (
     LONGEST,
@@ -22,12 +24,6 @@ from terminal.words import MINUTE
 
 LARGEST_SITE_FACTOR = 2_147_483_645
 """The largest absolute site factor that scontrol takes."""
-
-STEPS = 100
-"""Levels of site factors: with more of them jobs that are as good as equal are updated for ever."""
-
-FULL_PRIORITY = 1e6
-"""The priority by accuracy and aging that gets the largest site factor; it grows without end."""
 
 LONGEST_MINUTES = 7 * 24 * 60
 """Jobs that are predicted to run longer get no site factor."""
@@ -247,12 +243,10 @@ def wanted_site_factor(
     if rules.order is Order.PSP:
         if estimate.priority is None:
             return None
-        share = log10(max(1.0, estimate.priority)) / log10(FULL_PRIORITY)
-    else:
-        minutes = max(1.0, estimate.predicted / MINUTE)
-        share = 1.0 - log10(minutes) / log10(LONGEST_MINUTES)
-    step = int(min(1.0, max(0.0, share)) * STEPS)
-    return rules.largest * step // STEPS
+        return factor_of_priority(estimate.priority, rules.largest)
+    minutes = max(1.0, estimate.predicted / MINUTE)
+    share = max(0.0, 1.0 - log10(minutes) / log10(LONGEST_MINUTES))
+    return rules.largest * int(share * SITE_FACTOR_STEPS) // SITE_FACTOR_STEPS
 
 
 def _ratio_factor(length: int, wait: int, rules: UpdateRules) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, Row, Select, Update, delete, func, insert, literal, select, text
 
 from predictors.jobs import Completion
@@ -333,9 +334,17 @@ def _tuning(row: Row[Any]) -> Tuning:
 def _outcome(text_of_json: str | None) -> RoundOutcome | None:
     """Return the findings of a round; None if a release that stored them in another form did."""
     try:
-        return msgspec.json.decode(text_of_json or "null", type=RoundOutcome | None)
+        found = msgspec.json.decode(text_of_json or "null", type=RoundOutcome | None)
     except msgspec.ValidationError:
         return None
+    return found and replace(found, changes=list(map(_in_present_words, found.changes)))
+
+
+def _in_present_words(stored: RoundChange) -> RoundChange:
+    """Return a change in the words of this release: no comparison ever decided about a forest."""
+    if stored.subject == "forest" and stored.action in {"adopted", "renewed"}:
+        return replace(stored, action="learned", verdict=None)
+    return stored
 
 
 def _json(value: Any) -> str:

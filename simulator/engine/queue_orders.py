@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from predictors.accuracy_groups import STEP_SECONDS, aged
+from predictors.accuracy_groups import site_factor as factor_of_priority
 from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE
 from predictors.aged_length import aged_length as key_of_length
 from predictors.aged_length import site_factor as factor_of_length
@@ -57,8 +58,9 @@ DAY = 86400
 aged_length = inlined(key_of_length)
 response_ratio = inlined(ratio_of_wait)
 site_factor = inlined(factor_of_length)
+accuracy_factor = inlined(factor_of_priority)
 
-_TICK = int(STEP_SECONDS)
+TICK = int(STEP_SECONDS)
 
 _SLACK = 1024
 """The queue moves up when this many more places before its head are unused than it has jobs."""
@@ -167,10 +169,16 @@ def _renew(state: State, place: int) -> None:
     if rules.order == RESPONSE_RATIO:
         waiting.key = -ratio_key(state, job, waiting.length)
         return
-    tick = max(wait // _TICK, 1)
+    tick = wait // TICK
     if tick != waiting.tick:
         waiting.tick = tick
-        waiting.key = -aged(job.priority, tick - 1, STEP_SECONDS / job.request)
+        waiting.key = -aged_at(job, tick)
+
+
+@inlined
+def aged_at(job: Any, tick: int) -> float:
+    """Return the aged priority of a waiting job after that many steps of its wait."""
+    return aged(job.priority, max(tick, 1) - 1, STEP_SECONDS / job.request)
 
 
 @kernel

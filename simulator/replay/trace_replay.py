@@ -61,9 +61,8 @@ class InProcess:
     @classmethod
     def with_intervals(cls, predictors: Mapping[str, Predictor]) -> "InProcess":
         """Return predictors that answer with an interval, as far as they have a distribution."""
-        uncertain = {
-            label: each for label, each in predictors.items() if isinstance(each, UncertainPredictor)
-        }
+        items = predictors.items()
+        uncertain = {name: each for name, each in items if isinstance(each, UncertainPredictor)}
         return cls(predictors, uncertain=uncertain)
 
     @property

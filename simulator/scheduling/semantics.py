@@ -1,6 +1,6 @@
 """Scheduling rules: two programs with the same rules make the same schedule."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from simulator.scheduling.slurm_rules import SlurmRules
 from simulator.traces.trace import Trace
 from terminal.exit_codes import ExitCode
 
-SJF_AGING = "sjf-aging"
+SJF_AGING, PSP_AGING = "sjf-aging", "psp-aging"
 
 BY_LENGTH = frozenset({SJF_AGING, RESPONSE_RATIO})
 """Orders by the mean runtime, where the method gives one."""
@@ -39,7 +39,10 @@ SLURM, PBS = "slurm", "pbs"
 TWINS = (SLURM, PBS)
 """The twins of real schedulers, each of which has rules, a state and a loop of its own."""
 
-TWIN_ORDERS = ("fcfs", "sjf", SJF_AGING, RESPONSE_RATIO)
+TWIN_ORDERS: Mapping[str, Sequence[str]] = {
+    SLURM: ("fcfs", "sjf", SJF_AGING, RESPONSE_RATIO, PSP_AGING),
+    PBS: ("fcfs", "sjf", SJF_AGING, RESPONSE_RATIO),
+}
 
 USUAL_SITE_FACTOR = 10_000
 """The largest site factor where there are no other weights; so a step is 50."""
@@ -95,8 +98,9 @@ class Semantics:
         estimated_order: the order of the queue goes by estimates, else by requests.
         estimated_backfilling: plans and backfilling of waiting jobs go by estimates.
         estimated_running: the expected ends of running jobs go by estimates.
-        site_factor: largest site factor of an order by length beside Slurm's other factors; None:
-            under ``sjf-aging`` what the age factor adds in ``MOST_PRECEDENCE`` seconds.
+        site_factor: largest site factor of an order by length or accuracy beside Slurm's other
+            factors; None: under ``sjf-aging`` what the age factor adds in ``MOST_PRECEDENCE``
+            seconds.
         ratio: the rules of the order ``response-ratio``.
         slurm: the rules of the policy ``SLURM``; None where there is another policy.
         pbs: the rules of the policy ``PBS``; None where there is another policy.
@@ -150,9 +154,10 @@ class Semantics:
             object.__setattr__(self, "slurm", SlurmRules())
         if self.policy == PBS and self.pbs is None:
             object.__setattr__(self, "pbs", PbsRules())
-        if self.order not in TWIN_ORDERS:
+        orders = TWIN_ORDERS[self.policy]
+        if self.order not in orders:
             raise SemanticsError(
-                f"Under {self.policy} the order is {', '.join(TWIN_ORDERS)}, not {self.order}."
+                f"Under {self.policy} the order is {', '.join(orders)}, not {self.order}."
             )
         if self.events != "batch":
             raise SemanticsError(f"Under {self.policy} there are no {self.events} events.")
@@ -195,6 +200,8 @@ class Semantics:
             return 0
         if self.site_factor is not None:
             return self.site_factor
+        if self.order == PSP_AGING:
+            return USUAL_SITE_FACTOR
         if self.order == RESPONSE_RATIO:
             beside = sum(rules.weights_beside_age.values())
             return beside or max(USUAL_SITE_FACTOR, MOST_STEPS * rules.priority_weight_age)
@@ -205,7 +212,8 @@ class Semantics:
     def needs_multifactor(self) -> bool:
         """Whether the order makes a site of Slurm turn priority/multifactor on."""
         rules = self.slurm
-        return rules is not None and self.order == RESPONSE_RATIO and not rules.is_multifactor
+        is_factor = self.order in {RESPONSE_RATIO, PSP_AGING}
+        return rules is not None and is_factor and not rules.is_multifactor
 
     @property
     def asks_for_mean(self) -> bool:
@@ -305,7 +313,7 @@ class Semantics:
 
     def _beside(self) -> str:
         """Return how an order by length counts beside other factors of Slurm's priority."""
-        is_factor = self.order in BY_LENGTH and self.largest_site_factor
+        is_factor = self.order in {*BY_LENGTH, PSP_AGING} and self.largest_site_factor
         return f"; as a SiteFactor of up to {self.largest_site_factor:,}" if is_factor else ""
 
     def _as_formula(self) -> str:
@@ -326,6 +334,7 @@ class Semantics:
         return {
             "fcfs": f"fcfs: {of_site}; ties by submission, then job number",
             "sjf": f"sjf: the shortest {length}; ties by submission, job number",
+            PSP_AGING: f"{PSP_AGING}: {ORDER_MEANINGS[PSP_AGING]}",
         }.get(self.order, by_length)
 
     def _sources(self) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from simulator.engine.slurm.slurm_state import (
     new_slurm_state,
 )
 from simulator.engine.state import UNKNOWN
-from simulator.scheduling.semantics import Semantics
+from simulator.scheduling.semantics import PSP_AGING, Semantics
 from simulator.scheduling.slurm_rules import (
     LoggedTimes,
     SlurmCluster,
@@ -22,6 +22,9 @@ from simulator.scheduling.slurm_rules import (
 )
 from simulator.scheduling.workload import Workload, WorkloadError
 from simulator.traces.trace import Integers, Reals
+
+UPDATER_SECONDS = 60
+"""Seconds between two rounds of ``walltimed slurm-updater``, by default."""
 
 MOST_NODES = 2**16
 """Nodes of a twin. A plan is a set of nodes for each of hundreds of times."""
@@ -270,7 +273,7 @@ def with_logged_times(state: SlurmState, logged: LoggedTimes) -> SlurmState:
 
 
 ONLY_SITE_FACTORS = {"multifactor": 1, "weight_age": 0, "weight_fair_share": 0}
-"""Rules of a site that turns priority/multifactor on for the order response-ratio."""
+"""Rules of a site that turns priority/multifactor on for an order by site factors."""
 
 
 def _effects(semantics: Semantics) -> dict[str, int]:
@@ -278,11 +281,19 @@ def _effects(semantics: Semantics) -> dict[str, int]:
     shortest = BY_ESTIMATE if semantics.estimated_order else BY_LIMIT
     return {
         "time_min": int(semantics.estimated_backfilling or semantics.estimated_running),
-        "shortest_first": shortest if semantics.order != "fcfs" else 0,
+        "shortest_first": 0 if semantics.order in {"fcfs", PSP_AGING} else shortest,
         **semantics.aging,
         **semantics.ratio.numbers(semantics.order),
         "largest_site_factor": semantics.largest_site_factor,
         # Without aging an order by length takes the place of the priority.
         **({"multifactor": 0} if semantics.order == "sjf" else {}),
         **(ONLY_SITE_FACTORS if semantics.needs_multifactor else {}),
+        **(_by_accuracy(semantics) if semantics.order == PSP_AGING else {}),
     }
+
+
+def _by_accuracy(semantics: Semantics) -> dict[str, int]:
+    """Return the rules where ``walltimed slurm-updater --order psp`` renews site factors."""
+    assert semantics.slurm is not None  # noqa: S101 - the policy is slurm
+    period = min(semantics.slurm.priority_calc_period, UPDATER_SECONDS)
+    return {"by_accuracy": 1, "priority_calc_period": period}

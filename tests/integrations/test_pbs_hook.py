@@ -140,6 +140,26 @@ def test_observe_sets_the_mark_alone_order_the_length_and_soft_both(tmp_path, mo
     assert run.resources["walltime"] == 3600
 
 
+def test_a_job_has_the_priority_of_its_user_where_the_site_asks_for_accuracy(tmp_path):
+    answer = prediction(priorities=[{"initial_priority": 43}])
+    assert answered(tmp_path, answer, mode="order").resources["walltimed_priority"] is None
+    run = answered(tmp_path, answer, mode="order", accuracy=True)
+    assert run.resources["walltimed_priority"] == 43
+    (waiting,) = run.requests[1].pop("jobs")
+    assert run.requests[1] == {"cluster": "default"}
+    assert abs(waiting.pop("submit_time") - time.time()) < 60
+    assert waiting == {"job_id": "submitted", "user": "carol", "requested_walltime": 3600}
+
+
+@pytest.mark.parametrize("priorities", [None, [], [{}], [{"initial_priority": "high"}]])
+def test_a_priority_that_is_none_leaves_the_prediction_and_the_job(tmp_path, priorities):
+    run = answered(tmp_path, prediction(priorities=priorities), mode="order", accuracy=True)
+    assert run.verdict == "accepted"
+    assert run.resources["walltimed_length"] == 422
+    assert run.resources["walltimed_priority"] is None
+    assert len(run.warnings) == 1
+
+
 def test_a_site_without_the_resource_for_the_mark_gets_its_soft_walltime(tmp_path):
     run = answered(tmp_path, prediction(), job(is_marked=False), mode="soft")
     assert run.resources["soft_walltime"] == 422

@@ -13,7 +13,7 @@ ALARM = 10
 """Seconds, where a site has 2: on a busy machine nothing but a hook that waits takes so long."""
 
 RESOURCES = ("walltime", "soft_walltime", "min_walltime", "max_walltime", "ncpus", "mem", "select")
-OURS = ["walltimed_prediction", "walltimed_length"]
+OURS = ["walltimed_prediction", "walltimed_length", "walltimed_priority"]
 """Resources of the hook, where a site has defined them."""
 
 

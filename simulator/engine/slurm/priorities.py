@@ -1,7 +1,7 @@
 """The order of the queue, and priorities of priority/multifactor.
 
 The queue is in the order of tier, priority, submission and job number (``sort_job_queue2``). Of the
-factors of a priority, age and fair share change while a job waits.
+factors of a priority, age, fair share and site factors by accuracy change while a job waits.
 
 Usage is CPU seconds of users and accounts, decayed by a half-life. The fair-share factor is that
 of Fair Tree: accounts are ranked by shares divided by usage among all accounts, and users likewise
@@ -14,6 +14,7 @@ from typing import Any
 from predictors import response_ratio
 from simulator.engine import queue_orders
 from simulator.engine.compiled import inlined, kernel
+from simulator.engine.queue_orders import TICK, accuracy_factor, aged_at
 from simulator.engine.slurm.slurm_state import SlurmState
 
 _steps_of_ratio = inlined(response_ratio.steps_of_ratio)
@@ -55,6 +56,9 @@ def set_score(state: SlurmState, number: int) -> None:
         score += rules.weight_fair_share * rank
     if rules.offset:
         score += _site_factor(state, number)
+    if rules.by_accuracy:
+        priority = aged_at(job, (state.clock[0].now - job.submit) // TICK)
+        score += accuracy_factor(priority, rules.largest_site_factor)
     job.score = int(max(1.0, score))
 
 

@@ -186,7 +186,8 @@ RULES = _record(
     length_factor=np.int64,  # shortest first, with a bound on precedence; 0: without
     most_precedence=np.int64,  # that bound in seconds
     **RATIO,
-    largest_site_factor=np.int64,  # of the shortest job, where several factors make the priority
+    largest_site_factor=np.int64,  # of the first job, where several factors make the priority
+    by_accuracy=np.int64,  # site factors go by the accuracy of users and by waits
     skips=np.int64,  # cycles that would change nothing are skipped
     nodes=np.int64,
     by_node=np.int64,  # nodes differ, or jobs share them

@@ -193,6 +193,33 @@ def test_the_nearest_jobs_of_the_user_are_averaged():
     assert answer.basis.reason == "history"
 
 
+def test_a_job_beyond_the_range_of_the_scaling_runs_is_as_near_as_one_at_its_edge():
+    """The first run is nearer in walltime, but both differ by the whole range: the later counts."""
+    knn = told([ended(10.0, 100.0, request=600.0), ended(20.0, 200.0, request=500.0)], neighbours=1)
+    assert knn.predict(submission(request=550.0)).predicted_walltime == 200.0
+    assert knn.predict(submission(request=590.0)).predicted_walltime == 100.0
+    assert knn.predict(submission(request=9000.0)).predicted_walltime == 200.0
+
+
+def test_a_feature_that_was_constant_in_the_scaling_runs_counts_nothing():
+    """Both runs requested four processors, so a job of 64 is told apart by walltime alone."""
+    runs = [
+        ended(10.0, 100.0, request=600.0, requested_processors=4),
+        ended(20.0, 200.0, request=500.0, requested_processors=4),
+    ]
+    job = submission(request=600.0, requested_processors=64)
+    assert told(runs, neighbours=1).predict(job).predicted_walltime == 100.0
+
+
+def test_a_submission_more_than_2000_completions_back_sees_fewer_runs():
+    """Of 9,100 runs the last 7,000 are stored; the runtime of each is its number."""
+    runs = [ended(float(n), float(n)) for n in range(1, 9_101)]
+    knn = told(runs, history=5000, neighbours=1000)
+    assert 2 * LATE_JOBS == 2000
+    assert knn.predict(submission(2_600.0)).basis.jobs == 500, "of 2,600 that had ended"
+    assert knn.predict(submission(7_100.0)).basis.jobs == 1000
+
+
 def test_equally_near_jobs_count_newest_end_first_then_latest_observed():
     completions = [ended(20.0, 1.0), ended(30.0, 2.0), ended(30.0, 4.0)]
     completions.append(ended(10.0, 8.0))

@@ -34,14 +34,14 @@ def test_a_round_of_knn_alone_learns_no_forest():
     done = held(replace(SMALL, subjects=("knn",)), report=told.append)
     assert told
     assert [change.subject for change in done.changes] == ["knn"]
-    assert done.adopted
+    assert done.knn.adopted
     assert done.in_force.knn.now == done.knn.after.parameters
     assert "application" in done.in_force.knn.now.template
     assert done.in_force.knn.before == IN_FORCE.knn.now
     assert done.in_force.knn.since == log()[-1].end_time
 
     again = held(replace(SMALL, subjects=("knn",)), done.in_force)
-    assert (again.adopted, again.in_force) == (False, done.in_force)
+    assert (again.knn.adopted, again.in_force) == (False, done.in_force)
     assert again.knn.review.cases == 0  # no run has ended since
 
 
@@ -49,7 +49,7 @@ def test_what_a_round_of_knn_drops_is_replaced_by_what_was_there_before():
     right = KnnParameters(template=("application",), history=100, neighbours=1, beta=0.0)
     lost = replace(IN_FORCE, knn=Adopted(now=IN_FORCE.knn.now, before=right, since=0.0))
     done = held(replace(SMALL, subjects=("knn",)), lost)
-    assert (done.knn.dropped, done.adopted) == (True, False)
+    assert (done.knn.dropped, done.knn.adopted) == (True, False)
     assert done.in_force.knn == Adopted(now=right)
 
 

@@ -81,7 +81,6 @@ def test_a_round_learns_two_sets_of_trees_and_puts_both_in_force():
     learned = done.in_force.forest
     assert change.after == learned.summary()
     assert change.verdict is None
-    assert done.adopted
     assert learned.until == runs[-1].end_time
     assert learned.known == runs[499].end_time
     assert learned.attention == EQUAL_PARTS

@@ -93,6 +93,20 @@ def test_findings_in_another_form_are_as_good_as_none(store):
     assert store.tunings.adopting("default") == {}
 
 
+def test_a_forest_that_an_earlier_release_put_in_force_is_learned_and_never_adopted_at_a_loss(
+    store,
+):
+    lost = Verdict(cases=900, gain=-0.0086, error=0.037, wins=False, loses=False)
+    change = RoundChange(subject="forest", action="adopted", before=None, after=None, verdict=lost)
+    report(store, 0, 250)
+    running = begun(store, 1.0)
+    adoption = Adoption(subject="forest", parameters={"runs": 5})
+    store.tunings.finish(running, RoundOutcome(knn=None, changes=[change]), [adoption], 2.0)
+    (found,) = store.tunings.find(running.tuning_id).outcome.changes
+    assert (found.action, found.verdict) == ("learned", None)
+    assert store.tunings.adopting("default")["forest"].verdict is None
+
+
 def test_one_holder_at_a_time_has_the_lock_of_rounds(store_url, store, opening):
     other = opening(store_url)
     with store.tunings.lock() as is_held:

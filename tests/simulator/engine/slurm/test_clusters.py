@@ -6,11 +6,13 @@ A job is (submission, CPUs, run time, limit, user, account, partition). Cycles a
 
 from functools import partial
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from slurm_workloads import JOBS, NODES, rules
 from workloads import schedule_of, starts_of
 
+from simulator.scheduling.semantics import Semantics, SemanticsError
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition
 
 
@@ -264,3 +266,35 @@ def test_jobs_of_one_second_start_by_priority_not_by_submission():
     site = rules(cluster=both, **MULTIFACTOR, priority_weight_partition=1000)
     jobs = [*in_queue(1, (5, 3, 600, 600)), *in_queue(2, (5, 3, 60, 60))]
     assert starts(jobs, site) == [65, 5]
+
+
+ACCURATE, CARELESS, BLOCKER = 1, 2, 3
+
+
+def by_accuracy(*waiting):
+    """Two users with a run each, a job on the whole cluster until 1000, and jobs that wait."""
+    known = [(0, 1, 60, 60, ACCURATE, 1, 1), (0, 1, 60, 6000, CARELESS, 1, 1)]
+    jobs = [*known, (100, 2, 900, 900, BLOCKER, 1, 1), *waiting]
+    return {
+        order: starts_of(jobs, 2, policy="slurm", order=order, slurm=rules())[2:]
+        for order in ("fcfs", "psp-aging")
+    }
+
+
+def test_site_factors_by_accuracy_put_users_who_ask_well_first():
+    found = by_accuracy((101, 2, 600, 6000, CARELESS, 1, 1), (102, 2, 600, 6000, ACCURATE, 1, 1))
+    assert found == {"fcfs": [100, 1000, 1600], "psp-aging": [100, 1600, 1000]}
+
+
+def test_site_factors_by_accuracy_rise_while_a_short_job_waits():
+    # After five steps of 150 s priority 1 of a request of 60 s is 17,482: step 70 of a hundred;
+    # that of an accurate user, whose request is 6,000 s, is 55: step 29.
+    found = by_accuracy((101, 2, 60, 60, CARELESS, 1, 1), (102, 2, 600, 6000, ACCURATE, 1, 1))
+    assert found["psp-aging"] == [100, 1000, 1060]
+
+
+def test_site_factors_by_accuracy_are_those_of_the_updater_and_stand_on_the_card():
+    made = schedule_of([(0, 1, 60, 60)], 2, policy="slurm", order="psp-aging", slurm=rules())
+    assert "as a SiteFactor of up to 10,000" in made.card()["Order"]
+    with pytest.raises(SemanticsError, match="Under pbs the order is fcfs, sjf, sjf-aging"):
+        Semantics(policy="pbs", order="psp-aging")
