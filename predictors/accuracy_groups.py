@@ -1,7 +1,7 @@
 """Penalty scheduling ranks users by the accuracy of their requests and ages waiting jobs."""
 
 from bisect import bisect_right
-from math import floor, fsum, inf, isfinite, log10
+from math import floor, fsum, inf, isfinite
 
 from msgspec import Struct
 
@@ -21,12 +21,6 @@ CEILING = 1e300
 
 LONGEST_WAIT_STEPS = 10_000_000
 """A wait of this many steps (47 years) or more ages a job no further."""
-
-FULL_PRIORITY = 1e6
-"""The aged priority that gets Slurm's largest site factor."""
-
-SITE_FACTOR_STEPS = 100
-"""Levels of site factors: with more of them jobs that are as good as equal are updated for ever."""
 
 _NEGLIGIBLE = 1e-20
 """A falling term whose share of the sum is smaller than this changes no digit of the sum."""
@@ -223,12 +217,6 @@ def aged_priority(initial: float, waiting_seconds: float, requested_walltime: fl
         raise ValueError(f"waiting_seconds must be finite, not {waiting_seconds}.")
     steps = min(max(floor(waiting_seconds / STEP_SECONDS), 1), LONGEST_WAIT_STEPS)
     return aged(float(initial), steps - 1, STEP_SECONDS / requested_walltime)
-
-
-def site_factor(priority: float, largest: int) -> int:
-    """Return the SiteFactor of a job under Slurm's priority/multifactor, in [0, largest]."""
-    share = min(1.0, log10(max(1.0, priority)) / log10(FULL_PRIORITY))
-    return largest * int(share * SITE_FACTOR_STEPS) // SITE_FACTOR_STEPS
 
 
 def warm_up() -> None:

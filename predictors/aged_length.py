@@ -1,13 +1,22 @@
-"""The order ``sjf-aging`` of a queue: the shortest first, with a bound on precedence.
+"""The order ``sjf-aging`` of a queue, the shortest first with a bound on precedence; site factors.
 
 The simulator's policies, Slurm's site factors and the formula for PBS all take the order from here.
 """
+
+from math import log10
 
 LENGTH_FACTOR = 4
 
 MOST_PRECEDENCE = 24 * 3600
 """A job stands behind jobs submitted up to this many seconds later; and at most ``LENGTH_FACTOR``
 times its own length later."""
+
+
+FULL_PRIORITY = 1e6
+"""The priority by accuracy and aging that gets the largest site factor; it grows without end."""
+
+SITE_FACTOR_STEPS = 100
+"""Levels of site factors: with more of them jobs that are as good as equal are updated for ever."""
 
 
 def aged_length(
@@ -39,3 +48,9 @@ def site_factor(
     counts, the order is that of ``aged_length``.
     """
     return largest * (most - min(factor * length, most)) // most
+
+
+def accuracy_factor(priority: float, largest: int) -> int:
+    """Return the SiteFactor of a job by its priority of ``predictors.accuracy_groups``."""
+    share = min(1.0, log10(max(1.0, priority)) / log10(FULL_PRIORITY))
+    return largest * int(share * SITE_FACTOR_STEPS) // SITE_FACTOR_STEPS

@@ -8,7 +8,9 @@ from statistics import median
 import pytest
 import typer
 
+from predictors.accuracy_groups import aged_priority
 from service.cli import app as command_line
+from simulator.scheduling.pbs_formula import compiled_formula
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -169,3 +171,22 @@ def test_commands_that_issue_tokens_name_them():
         for line in re.findall(r"walltimed token issue ([^`|#\n<…]*)", page.read_text("utf-8")):
             words = shlex.split(line.split("--", 1)[0].replace("$(", " ").replace(")", " "))
             assert words or not line.strip(), f"{page}: {line}"
+
+
+def test_the_formula_for_priorities_by_accuracy_ages_at_least_as_fast_as_the_paper_s():
+    page = (ROOT / "docs" / "pbs.md").read_text("utf-8")
+    (text,) = re.findall(r'job_sort_formula = "(\(walltimed_priority.+)"\'', page)
+    assert compiled_formula(text)
+
+    def priority(group: int, wait: float, walltime: float) -> float:
+        names = {"walltimed_priority": group, "eligible_time": wait, "walltime": walltime}
+        found: float = eval(text, {"__builtins__": {"max": max}}, names)
+        return found
+
+    for group in (1, 30, 49):
+        assert priority(group, 0, 3600) == group
+        for wait in range(150, 3600, 150):
+            assert priority(group, wait, 3600) >= aged_priority(group, wait, 3600)
+            assert priority(group, wait, 3600) > priority(group, wait - 150, 3600)
+    assert priority(0, 0, 3600) == 30, "a job that the hook did not see"
+    assert priority(1, 7200, 3600) > priority(49, 1800, 3600), "a request that was outwaited"

@@ -6,9 +6,7 @@ from math import ceil, inf, log10
 
 from msgspec import Struct
 
-from predictors.accuracy_groups import SITE_FACTOR_STEPS
-from predictors.accuracy_groups import site_factor as factor_of_priority
-from predictors.aged_length import site_factor
+from predictors.aged_length import SITE_FACTOR_STEPS, accuracy_factor, site_factor
 from predictors.response_ratio import (
     LONGEST,
     OFFSET,
@@ -243,7 +241,7 @@ def wanted_site_factor(
     if rules.order is Order.PSP:
         if estimate.priority is None:
             return None
-        return factor_of_priority(estimate.priority, rules.largest)
+        return accuracy_factor(estimate.priority, rules.largest)
     minutes = max(1.0, estimate.predicted / MINUTE)
     share = max(0.0, 1.0 - log10(minutes) / log10(LONGEST_MINUTES))
     return rules.largest * int(share * SITE_FACTOR_STEPS) // SITE_FACTOR_STEPS

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from predictors.accuracy_groups import STEP_SECONDS, aged
-from predictors.accuracy_groups import site_factor as factor_of_priority
 from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE
+from predictors.aged_length import accuracy_factor as factor_of_priority
 from predictors.aged_length import aged_length as key_of_length
 from predictors.aged_length import site_factor as factor_of_length
 from predictors.response_ratio import (
