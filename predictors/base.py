@@ -16,6 +16,9 @@ DEFAULT_METHOD = "auto"
 REQUESTED = "requested"
 """The method whose prediction is the request."""
 
+WARNING_PROBABILITY = 0.6
+"""Usual probability of ending at the limit from which on users are warned."""
+
 COLD_START = Basis(jobs=0, reason="cold-start")
 """The basis of a prediction without any usable history."""
 

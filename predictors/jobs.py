@@ -62,6 +62,18 @@ def without_digits(application: str | None) -> str | None:
     return _DIGITS.sub("#", application)
 
 
+ENDED_OTHERWISE = frozenset({Status.NODE_FAIL, Status.OUT_OF_MEMORY, Status.PREEMPTED})
+"""Ends of runs that did not end at their limit, whatever their runtime."""
+
+
+def runtime_at_limit(limit: float) -> float:
+    """Return the runtime from which on a run without the status ``timeout`` ended at its limit.
+
+    That is 60 s or 1% before the limit, whichever is longer, but at most a tenth of the limit.
+    """
+    return limit - max(0.01 * limit, min(60.0, 0.1 * limit))
+
+
 class Submission(Struct, frozen=True, kw_only=True, gc=False):
     """A job at its submission.
 
@@ -111,6 +123,14 @@ class Completion(Struct, frozen=True, kw_only=True, gc=False):
     def usage(self) -> float:
         """``runtime / requested_walltime``, clipped to [0, 1]."""
         return usage_of(self.runtime, self.submission.requested_walltime)
+
+    @property
+    def met_limit(self) -> bool:
+        """Whether the run ended at its limit, see ``runtime_at_limit``."""
+        if self.status in ENDED_OTHERWISE:
+            return False
+        limit = self.submission.requested_walltime
+        return self.status == Status.TIMEOUT or self.runtime >= runtime_at_limit(limit)
 
 
 class Basis(Struct, frozen=True, kw_only=True, gc=False):

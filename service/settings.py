@@ -16,7 +16,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from predictors.base import DEFAULT_METHOD
+from predictors.base import DEFAULT_METHOD, WARNING_PROBABILITY
 from terminal import munge
 
 SYSTEM_SETTINGS = Path("/etc/walltimed/walltimed.toml")
@@ -158,6 +158,12 @@ class Settings(BaseSettings):
         ge=0.5,
         le=0.99,
         description="Share of jobs whose runtime an interval holds, if a request names none.",
+    )
+    warning_probability: float = Field(
+        WARNING_PROBABILITY,
+        ge=0.05,
+        le=1,
+        description="Probability of ending at the limit from which on users are warned; 1: never.",
     )
     predictors: dict[str, dict[str, Any]] = Field(
         default_factory=dict,

@@ -93,6 +93,11 @@ local function decode(body, request)
     jobs = positive("jobs", NO_VAL),
     has_history = body:match('"reason"%s*:%s*"history"') ~= nil,
     is_of_others = body:match('"reason"%s*:%s*"others"') ~= nil,
+    warns = body:match('"limit_warning"%s*:%s*true') ~= nil,
+    like_runs = positive("like_runs", NO_VAL),
+    like_hits = positive("like_hits", NO_VAL),
+    limit_probability = positive("limit_probability", 1),
+    longer = positive("longer_walltime", LONGEST_WALLTIME),
   }
 end
 
@@ -278,6 +283,10 @@ local function duration(seconds)
   return ("%.1f days"):format(seconds / 86400)
 end
 
+local function whole_minutes(seconds)
+  return math.max(1, math.ceil(seconds / 60))
+end
+
 -- The range of the runtime, where the answer has one that rests on runs; nil otherwise.
 local function range_of(found)
   local rests_on_runs = found.has_history or found.is_of_others
@@ -302,6 +311,28 @@ local function advice(found, minutes, config)
   return "walltimed: " .. table.concat(parts, ", ") .. whose
 end
 
+-- A job that will probably be cut, and a longer limit that its partition allows, if one is known.
+local function warning(found, minutes, longest)
+  local limit, cut = duration(minutes * 60)
+  if found.like_hits and found.like_runs then
+    cut = ("%d of your last %d jobs like this one were ended at their limit; this one's is %s"):format(
+      found.like_hits, found.like_runs, limit)
+  else
+    cut = ("such a job is ended at its limit of %s with a probability of %.0f%%"):format(
+      limit, 100 * (found.limit_probability or 1))
+  end
+  local longer = found.longer and math.min(math.ceil(found.longer / 60), longest or math.huge)
+  local way = "save its state before"
+  if longer and longer > minutes then way = ("ask for %s, or %s"):format(duration(longer * 60), way) end
+  return "walltimed: " .. cut .. "; " .. way
+end
+
+-- The line for the user, if there is anything to say.
+local function line_for(found, minutes, longest, config)
+  if found.warns then return warning(found, minutes, longest) end
+  if found.jobs and whole_minutes(found.predicted) < minutes then return advice(found, minutes, config) end
+end
+
 -- A prediction is no limit, many jobs outlive theirs. Above the end of a wide interval few end,
 -- if it rests on the user's history: without, it says nothing but what can be. Where all runs lasted
 -- next to nothing, they failed at once, or their records are wrong.
@@ -309,10 +340,6 @@ local function is_safe_to_kill_at(found, config)
   return found.has_history and found.upper and found.coverage
     and found.coverage >= config.limit_coverage
     and math.max(found.predicted, found.upper) > SHORTEST_LIMIT
-end
-
-local function whole_minutes(seconds)
-  return math.max(1, math.ceil(seconds / 60))
 end
 
 -- The SiteFactor of a new job of so many minutes, which is added to Slurm's other priority factors.
@@ -334,12 +361,11 @@ end
 
 -- What the site's mode allows; a limit that the user gave is never touched.
 -- `wtp` names the prediction, `wtm` says that the time_min is ours: slurm-updater reads both.
-local function apply(job, found, minutes, is_given, config)
+local function apply(job, found, minutes, is_given, longest, config)
   local rung, marks = LADDER[config.mode], {}
   if found.id then marks[1] = "wtp=" .. found.id end
-  if rung >= LADDER.advise and found.jobs and whole_minutes(found.predicted) < minutes then
-    slurm.log_user("%s", advice(found, minutes, config))
-  end
+  local line = rung >= LADDER.advise and line_for(found, minutes, longest, config)
+  if line then slurm.log_user("%s", line) end
   if rung >= LADDER["default-limit"] and not is_given and is_safe_to_kill_at(found, config) then
     local longest = math.max(found.predicted, found.upper) * math.max(1, config.limit_margin)
     minutes = math.min(minutes, whole_minutes(longest))
@@ -514,7 +540,8 @@ function walltimed.submitter(directory, config_name)
     if not minutes or minutes < 1 then return end
     local submission = submission_of(job, partition, minutes, config)
     local found = concerns(config, job, submission) and ask(submission)
-    if found then apply(job, found, minutes, is_given, config) end
+    local longest = partition and number(partition.max_time)
+    if found then apply(job, found, minutes, is_given, longest, config) end
   end
 end
 
@@ -528,7 +555,7 @@ function walltimed.adviser(directory, config_name)
     submission.cluster, submission.submit_time = config.cluster, os.time()
     local found = ask and concerns(config, { comment = comment }, submission) and ask(submission)
     local minutes = submission.requested_walltime / 60
-    if found and found.jobs and found.predicted < minutes * 60 then return advice(found, minutes, config) end
+    return found and line_for(found, minutes, nil, config) or nil
   end
 end
 

@@ -15,6 +15,8 @@ STUDIES = (
     "ladder.py",
     "least_cost.py",
     "wait_prediction.py",
+    "limits.py",
+    "longer_limits.py",
 )
 
 
@@ -41,3 +43,12 @@ def test_least_cost_is_compared_on_a_log(tmp_path):
     words = [sys.executable, RESEARCH / "least_cost.py", log, "--processes", "1"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "max-usage" in done.stdout
+
+
+def test_hits_are_foreseen_and_longer_requests_suggested_on_a_log(tmp_path):
+    log = tmp_path / "a.swf"
+    synthetic(log, jobs=3_000, seed=1)
+    for script in ("limits.py", "longer_limits.py"):
+        words = [sys.executable, RESEARCH / script, log, "--processes", "1"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[2].split()[0] == "a"

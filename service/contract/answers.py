@@ -10,6 +10,45 @@ from predictors.accuracy_groups import GroupShare
 from predictors.jobs import Basis, Interval, PastRun
 from service.contract.fields import DescribedBy
 
+LimitProbability = Annotated[
+    float | None,
+    Field(description="Probability that the job will end at its limit; null if nothing is known."),
+]
+LimitReason = Annotated[
+    str,
+    Field(
+        description="history: runs of the user; chain: jobs like it are cut and go on, again and "
+        "again; others: no runs of the user; or why there is no probability: young-cluster, "
+        "no-user, starting, running, failure."
+    ),
+]
+LimitWarning = Annotated[
+    bool,
+    Field(
+        description="Whether the user should be warned: the probability is at least the setting "
+        "`warning_probability`, and the job is of no chain."
+    ),
+]
+LikeRuns = Annotated[
+    int,
+    Field(description="The user's last runs with the same application, request and processors."),
+]
+LikeHits = Annotated[int, Field(description="Number of them that ended at the limit.")]
+LongerWalltime = Annotated[
+    float | None,
+    Field(
+        description="A request beyond the present one that nine in ten of such jobs stay within, "
+        "in seconds; null where there is none. The partition's largest limit is not considered."
+    ),
+]
+LongerReason = Annotated[
+    str,
+    Field(
+        description="history, or why there is none: unlikely below a probability of 0.2; chain; "
+        "too-few-uncut runs; enough, as the request holds as many; or as limit_reason."
+    ),
+]
+
 
 @dataclass(slots=True)
 class BasisAnswer:
@@ -92,6 +131,13 @@ class PredictionAnswer:
         Sequence[PastRunField] | None,
         Field(description="Heaviest first, at most ten; null unless requested."),
     ]
+    limit_probability: LimitProbability
+    limit_reason: LimitReason
+    limit_warning: LimitWarning
+    like_runs: LikeRuns
+    like_hits: LikeHits
+    longer_walltime: LongerWalltime
+    longer_reason: LongerReason
     prediction_id: Annotated[
         str, Field(description="Name of the prediction; the completion may carry it back.")
     ]

@@ -13,6 +13,7 @@ from predictors.correction import next_estimate
 from predictors.correction_by_history import SHARE
 from predictors.distribution import MARGIN_SECONDS
 from predictors.jobs import Basis, Prediction, Submission, in_agreement
+from predictors.limits import LimitRisk, nothing_known
 from predictors.methods.least_cost import LeastCost
 from predictors.registry import UNCERTAIN
 from service.auth import EVERYBODY, Caller
@@ -46,6 +47,9 @@ PREDICTIONS_PER_TURN = 16
 
 STARTING = Basis(jobs=0, reason="starting")
 """Basis of the answer to a submit filter before the history has been read."""
+
+UNREAD, RUNNING = nothing_known(STARTING.reason), nothing_known("running")
+"""Answers about limits before the history has been read, and of a job that runs already."""
 
 
 class Predicting:
@@ -188,7 +192,8 @@ class Predicting:
                     prediction_id=prediction_id,
                 )
             )
-        return self._shown(body, submission, prediction, prediction_id)
+        risk = state.limit_risk(submission) if body.elapsed is None else RUNNING
+        return self._shown(body, submission, prediction, risk, prediction_id)
 
     def _request(
         self, body: AskedSubmission, method: str, now: float, caller: Caller
@@ -196,7 +201,7 @@ class Predicting:
         """Return the request in place of a prediction, which is not recorded."""
         submission = caller.own(self._hide(body.submission(now)))
         prediction = request_of(submission, method=method, basis=STARTING)
-        return self._shown(body, submission, prediction, self._next_id())
+        return self._shown(body, submission, prediction, UNREAD, self._next_id())
 
     def _next_id(self) -> str:
         return f"{self._prefix}-{next(self._serial):x}"
@@ -206,6 +211,7 @@ class Predicting:
         body: AskedSubmission,
         submission: Submission,
         prediction: Prediction,
+        risk: LimitRisk,
         prediction_id: str,
     ) -> PredictionAnswer:
         """Count a prediction, and return its answer."""
@@ -220,6 +226,13 @@ class Predicting:
             likely=shown.median,
             mean_walltime=shown.mean,
             explanation=shown.explanation,
+            limit_probability=risk.probability,
+            limit_reason=risk.reason,
+            limit_warning=risk.warns(self._settings.warning_probability),
+            like_runs=risk.runs,
+            like_hits=risk.hits,
+            longer_walltime=risk.longer_walltime,
+            longer_reason=risk.longer_reason,
             prediction_id=prediction_id,
             job_id=body.job_id,
             cluster=submission.cluster,

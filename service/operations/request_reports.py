@@ -7,7 +7,7 @@ from math import ceil, log2
 from statistics import median
 from typing import Any
 
-from predictors.jobs import Completion, Status
+from predictors.jobs import Completion
 from service.auth import Caller, Pseudonyms
 from service.contract.fields import unix_seconds
 from service.contract.reports import (
@@ -35,10 +35,6 @@ FEWEST_RUNS = 5
 
 FEWEST_LIKE = 20
 """Runs of one class below which their mean wait says nothing."""
-
-AT_LIMIT = 0.98
-"""Share of the request from which on a run counts as cut off."""
-
 
 Grouped = Mapping[tuple[str | None, str | None], Sequence[Completion]]
 """Runs by user and job name."""
@@ -87,7 +83,7 @@ def enough_for(runs: Sequence[Completion], share: float) -> float | None:
 
     A run that was cut off would have needed an unknown time: if too many were, the result is None.
     """
-    needed = sorted(run.runtime for run in runs if not was_cut_off(run))
+    needed = sorted(run.runtime for run in runs if not run.met_limit)
     wanted = ceil(share * len(runs))
     if len(runs) < FEWEST_RUNS or wanted > len(needed):
         return None
@@ -123,12 +119,6 @@ def rounded_up(seconds: float) -> float:
     return max(1, ceil(seconds / step)) * step
 
 
-def was_cut_off(run: Completion) -> bool:
-    """Return whether a run ended at its limit."""
-    limit = AT_LIMIT * run.submission.requested_walltime
-    return run.status == Status.TIMEOUT or run.runtime >= limit
-
-
 def _report(
     user: str | None,
     application: str | None,
@@ -153,7 +143,7 @@ def _report(
         application=application,
         usual_request=request,
         usual_runtime=median(run.runtime for run in runs),
-        cut_off=sum(map(was_cut_off, runs)),
+        cut_off=sum(run.met_limit for run in runs),
         suggested_request=enough if enough is not None and enough < request else None,
         gain_hours=spared / HOUR,
     )

@@ -24,6 +24,7 @@ from predictors.base import (
 )
 from predictors.correction_by_history import HistoryCorrection
 from predictors.jobs import LATEST_TIME, Basis, Completion, Prediction, Status, Submission
+from predictors.limits import LimitHits, LimitRisk, nothing_known
 from predictors.memory.error_ratios import ErrorRatios
 from predictors.memory.running_jobs import RunningJobs, Start
 from predictors.methods.attention import Attention
@@ -64,6 +65,12 @@ _NO_CLUSTER: tuple[str | None, Iterable[Completion]] = (None, ())
 FAILED = Basis(jobs=0, reason="failure")
 """Basis of the answer in place of a failed method."""
 
+NEXT_JOB = Submission(requested_walltime=3600.0, submit_time=LATEST_TIME, user="u")
+"""Job that is asked about to have all runs counted."""
+
+LIMITS = "limits"
+"""Label of the probability of a hit in the metrics of failures."""
+
 
 class ClusterState:
     """The state of the predictors, accuracy groups and correction of one cluster."""
@@ -79,6 +86,7 @@ class ClusterState:
             cast("DistributionMethod", self.predictors[name]).running = self.running
         self.accuracy_groups = Accuracies(default_group=settings.default_group)
         self.correction = HistoryCorrection()
+        self._limits = LimitHits()
         self.error_ratios = ErrorRatios()
         self.windowed = [
             name for name, each in self.predictors.items() if each.memory.window_seconds > 0
@@ -165,9 +173,8 @@ class ClusterState:
 
     def rank_runs(self, methods: Collection[str] = PREDICTORS) -> None:
         """Let methods rank the observed runs now, so that no request has to wait for it."""
-        job = Submission(requested_walltime=3600.0, submit_time=LATEST_TIME, user="u")
         for method in UNCERTAIN.intersection(methods):
-            self.ask(method, job, USUAL, phase="observe")
+            self.ask(method, NEXT_JOB, USUAL, phase="observe")
 
     def ask(
         self,
@@ -269,14 +276,26 @@ class ClusterState:
                 learning = [name for name, first in firsts.items() if first <= place]
             self.learn(run, learning, is_judged=place >= judged)
 
-    def remember_users(self, runs: Iterable[Completion]) -> None:
-        """Let the accuracy groups and the correction observe the cluster's last runs, in order."""
+    def limit_risk(self, submission: Submission) -> LimitRisk:
+        """Return the probability that a job ends at its limit; without one if that fails."""
+        try:
+            return self._limits.of(submission)
+        except Exception:
+            self._metrics.failures.labels(LIMITS, "answer").inc()
+            if self._throttle.count(LIMITS, "answer"):
+                log.exception("the probability of a hit could not be computed")
+            return nothing_known(FAILED.reason)
+
+    def remember_users(self, runs: Sequence[Completion]) -> None:
+        """Let what is no method observe the cluster's last runs, in order."""
         for run in runs:
             self.accuracy_groups.observe(run)
             self.correction.observe(run)
             if (user := run.submission.user) is not None:
                 self._users.pop(user, None)
                 self._users[user] = None
+        for run in runs[-LimitHits.memory.latest_jobs :]:
+            self._teach(LIMITS, self._limits.observe, run)
 
     def remember_window(self, older: Iterable[Completion], recent: Sequence[Completion]) -> None:
         """Let the methods with a time window observe the runs in it, the older part first.
@@ -291,7 +310,7 @@ class ClusterState:
             self.learn(run, self.windowed)
 
     def observe(self, completion: Completion, methods: Collection[str]) -> None:
-        """Let methods, the accuracy groups and the correction observe a completion."""
+        """Let methods, and what else follows the history, observe a completion."""
         self.learn(completion, methods)
         self.remember_users((completion,))
 
@@ -304,7 +323,8 @@ class ClusterState:
 
         Runs that are read for the first are not read again for the second.
         """
-        recent = self.accuracy_groups.memory | self.correction.memory | self.error_ratios.memory
+        others = (self.accuracy_groups, self.correction, self.error_ratios, self._limits)
+        recent = reduce(or_, (each.memory for each in others), Memory())
         return (
             reduce(or_, map(self._memory_of, self.ranked + self.unranked), recent),
             reduce(or_, map(self._memory_of, self.windowed), Memory()),
@@ -451,6 +471,7 @@ class LiveState:
         """Rank all runs under the active parameters, so that no request has to wait for it."""
         for state in self._clusters.values():
             state.rank_runs()
+            state.limit_risk(NEXT_JOB)
 
     def _state_of(self, completion: Completion) -> ClusterState | None:
         """Return the state of a completion's cluster; None if the cluster exceeds the limit."""
@@ -485,6 +506,7 @@ class LiveState:
                 state.ask(method, late, question)
         for method in rehearsed.keys() & UNCERTAIN:
             state.quantiles(method, late, (0.5,))
+        state.limit_risk(late)
 
 
 def parameters_of(settings: Settings, method: str) -> dict[str, Any]:

@@ -411,6 +411,62 @@ def test_only_who_asks_for_more_than_is_predicted_is_told(any_site, limit, is_to
     assert bool(done.told) is is_told
 
 
+CUT = {
+    "limit_warning": True,
+    "limit_probability": 0.72,
+    "like_runs": 9,
+    "like_hits": 6,
+    "longer_walltime": 21_600.0,
+}
+"""Fields of the answer about a job that will probably be cut."""
+
+LIKE_NINE = "6 of your last 9 jobs like this one were ended at their limit; this one's is 60 min"
+
+
+@pytest.mark.parametrize(
+    ("job", "changes", "told"),
+    [
+        (
+            {"partition": "long"},
+            {},
+            f"{LIKE_NINE}; ask for 6 h 00 min, or save its state before",
+        ),
+        (
+            {"time_limit": 30, "partition": "short"},  # whose jobs may run for an hour
+            {"like_hits": 0},
+            (
+                "such a job is ended at its limit of 30 min with a probability of 72%; "
+                "ask for 60 min, or save its state before"
+            ),
+        ),
+        (
+            {"partition": "short"},
+            {},
+            f"{LIKE_NINE}; save its state before",
+        ),
+        (
+            {"partition": "long"},
+            {"longer_walltime": None},
+            f"{LIKE_NINE}; save its state before",
+        ),
+    ],
+)
+def test_a_job_that_will_probably_be_cut_is_warned_with_what_its_partition_allows(
+    site, job, changes, told
+):
+    answer = prediction(**(CUT | changes))
+    done, _ = answered(site, answer, JOB | job, mode="advise")
+    assert done.told == [f"walltimed: {told}"]
+    assert done.changes == {"admin_comment": "wtp=0b7c-42"}
+
+
+def test_without_a_warning_or_before_advice_nobody_reads_of_a_limit(any_site):
+    calm, _ = answered(any_site, prediction(**(CUT | {"limit_warning": False})), mode="advise")
+    assert "limit" not in calm.told[0]
+    quiet, _ = answered(any_site, prediction(**CUT), mode="observe")
+    assert quiet.told == []
+
+
 def test_without_history_nobody_is_told(any_site):
     answer = prediction(basis={"jobs": 0, "reason": "cold-start"})
     done, _ = answered(any_site, answer, mode="advise")

@@ -19,6 +19,13 @@ def test_without_history_the_answer_is_the_request(service):
         "likely": None,
         "mean_walltime": None,
         "explanation": None,
+        "limit_probability": None,
+        "limit_reason": "young-cluster",
+        "limit_warning": False,
+        "like_runs": 0,
+        "like_hits": 0,
+        "longer_walltime": None,
+        "longer_reason": "young-cluster",
         "job_id": "7",
         "cluster": "hill",
     }
@@ -164,3 +171,29 @@ def test_a_body_of_very_many_errors_is_refused_without_a_list_of_them(service, f
     body = b"{" + b",".join(b'"k%d": 1' % number for number in range(fields)) + b"}"
     answer = service.send("/v1/predictions/batch", body)
     assert (answer.status_code, answer.json()["detail"]) == (422, said)
+
+
+def test_jobs_like_those_that_were_cut_are_warned_with_a_longer_request(serve, sqlite_url):
+    service = serve(sqlite_url, warning_probability=0.3)
+    hours = [NOW - 10_000.0 * place for place in range(300, 0, -1)]
+    runs = [
+        run_of(str(place), user=f"u{place % 20}", runtime=600, end_time=end)
+        for place, end in enumerate(hours)
+    ]
+    uncut = [
+        run_of(f"u{n}", requested_walltime=36_000, runtime=5000 + n, end_time=NOW - 9000 * (20 - n))
+        for n in range(10)
+    ]
+    cut = [run_of(f"c{n}", runtime=3600, end_time=NOW - 5000 * (8 - n)) for n in range(7)]
+    for run in runs + uncut + cut:
+        service.complete(run)
+    answer = service.predict(user="ada", application="cfd", submit_time=NOW)
+    assert answer["limit_warning"] is True
+    assert answer["limit_probability"] >= 0.3
+    assert (answer["limit_reason"], answer["longer_reason"]) == ("history", "history")
+    assert (answer["like_runs"], answer["like_hits"]) == (7, 7)
+    assert answer["longer_walltime"] == 6300.0
+    calm = service.predict(user="u1", submit_time=NOW)
+    assert (calm["limit_warning"], calm["longer_reason"]) == (False, "unlikely")
+    running = service.predict(user="ada", submit_time=NOW, elapsed=60)
+    assert (running["limit_probability"], running["limit_reason"]) == (None, "running")

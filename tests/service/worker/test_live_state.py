@@ -9,6 +9,7 @@ from runs import a_run
 from predictors.auto import Auto
 from predictors.base import USUAL, Memory
 from predictors.jobs import LATEST_TIME
+from predictors.limits import LimitHits
 from predictors.memory.columns import PIT
 from predictors.memory.error_ratios import ErrorRatios
 from predictors.methods.attention import Attention
@@ -134,7 +135,8 @@ def six_runs(cluster: str = CLUSTER):
 
 def test_a_window_is_learned_once(monkeypatch):
     """The last runs are 3, 4 and 5; run 0 is among them as its user had no later one."""
-    monkeypatch.setattr(ErrorRatios, "memory", Memory(latest_jobs=3))
+    for each in (ErrorRatios, LimitHits):
+        monkeypatch.setattr(each, "memory", Memory(latest_jobs=3))
     live = LiveState(Settings(method="last-two"), Metrics())
     live.apply([a_run("first", start=-1e6)])
     state, window, runs = live.of(CLUSTER), Counting(window_seconds=1e9), six_runs()
@@ -178,3 +180,25 @@ def test_a_cluster_too_many_learns_nothing_and_keeps_no_other_from_it():
 def test_every_method_of_a_cluster_can_score_its_runs_again():
     state = ClusterState(Settings(), Metrics())
     assert state.settle() is False
+
+
+def test_after_a_start_limits_are_foreseen_as_by_a_fold_of_the_log():
+    runs = [
+        a_run(str(n), start=10_000.0 * n, runtime=3600.0 if n % 3 else 60.0) for n in range(400)
+    ]
+    state, alone = LiveState(Settings(), Metrics()), LimitHits()
+    for run in runs:
+        alone.observe(run)
+    state.remember(runs, (), {CLUSTER: standing()})
+    state.rank_runs()
+    job = a_run("next", start=1e8).submission
+    found = state.of(CLUSTER).limit_risk(job)
+    assert found == alone.of(job)
+    assert found.probability > 0.3
+
+
+def test_a_failure_of_limits_costs_no_prediction(live, monkeypatch, capsys):
+    monkeypatch.setattr(LimitHits, "of", None)
+    found = live.of(CLUSTER).limit_risk(a_run("2").submission)
+    assert (found.probability, found.reason) == (None, "failure")
+    assert "the probability of a hit could not be computed" in capsys.readouterr().out

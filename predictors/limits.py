@@ -1,0 +1,340 @@
+"""The probability that a job will end at its limit: a logistic model, recalibrated online.
+
+The weights of the features are the same for all clusters: ``research/limits.py`` learned them from
+public logs. Ended runs recalibrate the logit: at each of ``KNOTS`` logits, the hits among the last
+``WINDOW`` runs of a cluster are compared with those that had been expected, and the difference of
+logits is added, interpolated between knots. A user with more than ``MOST_OF_USER`` of these runs
+counts less for each of them.
+
+Sums are whole numbers, and logits of ended runs follow from the runs in the table that had ended
+when they were submitted. So a probability is the same in every process and after any restart.
+"""
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from predictors.base import Memory
+from predictors.compiled import compiled, of_same_types
+from predictors.jobs import Completion, Submission, without_digits
+from predictors.memory.censored import NOT_KNOWN, walltime_within
+from predictors.memory.columns import (
+    APPLICATION,
+    NONCONFORMITY,
+    PIT,
+    PREVIOUS,
+    REQUEST,
+    RUNTIME,
+    SUBMIT,
+    UNKNOWN,
+    USER,
+    Columns,
+    Floats,
+    width,
+)
+from predictors.memory.job_table import LATE_JOBS, UNCHANGED, JobTable
+from predictors.memory.limit_features import (
+    HISTORY,
+    LAST_RUNS,
+    Job,
+    Past,
+    Rows,
+    features_at,
+    logit,
+)
+
+WINDOW = 4_000
+"""Number of the cluster's last runs that recalibrate."""
+
+MOST_OF_USER = 400
+"""Weight of a user's runs among those, in runs."""
+
+ENOUGH = 200
+"""Fewest runs of a cluster that a probability is given with."""
+
+CAPACITY = HISTORY + WINDOW + 2 * LATE_JOBS
+
+NEARLY = 0.98
+"""Largest share of the request that the table holds as runtime of a run that met no limit."""
+
+RAW, SHARE = PIT, NONCONFORMITY
+"""Rows of the table's numbers: logit at the submission, and weight of the run."""
+
+KNOTS, LOWEST, HIGHEST = 9, -5.0, 3.0
+"""Number of logits at which hits are counted, and the first and last of them."""
+
+SHRINKAGE = 20.0
+"""Runs that the expected share of hits counts for at a knot."""
+
+BOUND = 6.9
+"""Largest logit either way: probabilities lie within [0.001, 0.999]."""
+
+CHAIN = "chain"
+"""Reason of a job that means to go on where another was cut."""
+
+LIKELY = 0.2
+"""Probability from which on a longer request is suggested."""
+
+LONGER_SHARE = 0.9
+"""Share of the jobs that a longer request holds."""
+
+CHAIN_LINKS = 2
+"""Fewest hits, among a user's last runs, that a like job followed at once in a chain."""
+
+WEIGHTS = (
+    *(-1.1863, -0.0303, 0.0679, 0.1518, -0.1220, 0.2058, 1.7646, 0.0539),
+    *(0.4763, 0.1948, 0.0268, 0.0137, 0.0340, -0.0985, -0.0320),
+)
+"""Weights of the features, learned on the logs that results/limits.txt names."""
+
+RUNS, HITS, EXPECTED = range(3)
+"""Columns of the sums of a knot, in parts of a run."""
+
+_UNIT = float(1 << 20)
+
+Sums = NDArray[np.int64]
+"""By knot: runs, hits, and expected hits."""
+
+Span = tuple[int, int]
+"""First row and end of rows."""
+
+Found = tuple[int, int, int, bool, float, float]
+"""Runs, like runs, hits, whether the job is of a chain, probability and longer walltime."""
+
+
+class LimitRisk(Struct, frozen=True, kw_only=True, gc=False):
+    """The probability that a job will end at its limit, and a request that would be enough.
+
+    Attributes:
+        probability: None where nothing is known.
+        reason: ``history``; ``chain`` for a job that goes on where one like it was cut, again and
+            again; ``others`` without runs of the user; ``young-cluster``; ``no-user``.
+        runs: number of the user's last runs with its application, request and processors.
+        hits: number of them that ended at the limit.
+        longer_walltime: seconds that hold LONGER_SHARE of such jobs, more than the request; None
+            where there is no such walltime.
+        longer_reason: ``history``, or why there is none: ``unlikely`` below LIKELY, ``chain``,
+            ``too-few-uncut``, ``enough`` where the request holds as many, or that of the
+            probability.
+    """
+
+    probability: float | None
+    reason: str
+    runs: int = 0
+    hits: int = 0
+    longer_walltime: float | None = None
+    longer_reason: str = "unlikely"
+
+    def warns(self, least: float) -> bool:
+        """Return whether the user should be warned from a probability of ``least`` on."""
+        return self.probability is not None and self.probability >= least and self.reason != CHAIN
+
+
+def nothing_known(reason: str) -> LimitRisk:
+    """Return an answer without a probability."""
+    return LimitRisk(probability=None, reason=reason, longer_reason=reason)
+
+
+NO_USER, YOUNG = nothing_known("no-user"), nothing_known("young-cluster")
+
+
+class LimitHits:
+    """Predicts which jobs of a cluster will end at their limits, a fold over its completions.
+
+    Features are as of the submission; the recalibration is by all runs observed.
+    """
+
+    memory = Memory(latest_jobs=CAPACITY)
+
+    def __init__(self) -> None:
+        self._recent = JobTable(CAPACITY)
+        self._changes = self._recent.watch()
+        self._sums = np.zeros((KNOTS, 3), np.int64)
+        self._counted = (0, 0)
+
+    def observe(self, completion: Completion) -> None:
+        """Store a run that has ended; a hit as one that ran for its request."""
+        submission = normalised(completion.submission)
+        request = submission.requested_walltime
+        runtime = request if completion.met_limit else min(completion.runtime, NEARLY * request)
+        self._recent.add(replace(completion, submission=submission, runtime=runtime))
+
+    def of(self, submission: Submission) -> LimitRisk:
+        """Return the probability that a job will end at its limit."""
+        if submission.user is None:
+            return NO_USER
+        if len(self._recent) < ENOUGH:
+            return YOUNG
+        if self._changes.first != UNCHANGED:
+            self._count()
+        runs, like, hits, is_chain, probability, longer = risk_at(
+            self._recent.columns, self._rows(submission), self._job(submission), self._sums
+        )
+        request = submission.requested_walltime
+        return LimitRisk(
+            probability=probability,
+            reason=CHAIN if is_chain else "history" if runs else "others",
+            runs=like,
+            hits=hits,
+            longer_walltime=longer if longer > request else None,
+            longer_reason=_reason_of(longer, request, probability, is_chain=is_chain),
+        )
+
+    def features(self, submission: Submission) -> Floats:
+        """Return the features of a job, from which weights are learned."""
+        return features_at(self._recent.columns, self._rows(submission), self._job(submission))[0]
+
+    def _rows(self, submission: Submission) -> Rows:
+        window = self._recent.window(submission)
+        return window.first, window.stop, window.newest
+
+    def _job(self, submission: Submission) -> Job:
+        user, _, _, application = self._recent.ids_of(normalised(submission))
+        return (
+            user,
+            application,
+            float(submission.requested_walltime),
+            float(submission.requested_processors or 1),
+            float(submission.submit_time),
+        )
+
+    def _count(self) -> None:
+        """Count the last runs in place of those that were counted before."""
+        table, changed = self._recent, self._changes.take()
+        first, moved = table.first, table.moved
+        stop = first + len(table)
+        before = self._counted if changed >= self._counted[1] else (moved, moved)
+        begin = max(first, stop - WINDOW)
+        spans = (before[0] - moved, before[1] - moved), (begin, stop)
+        slide(table.columns, self._sums, first, *spans)
+        self._counted = (begin + moved, stop + moved)
+
+
+def _reason_of(longer: float, request: float, probability: float, *, is_chain: bool) -> str:
+    """Return the reason of a longer walltime, or of its lack."""
+    if longer > request:
+        return "history"
+    if is_chain:
+        return CHAIN
+    if probability < LIKELY:
+        return "unlikely"
+    return "too-few-uncut" if longer == NOT_KNOWN else "enough"
+
+
+def normalised(submission: Submission) -> Submission:
+    """Return the submission without digits in its application."""
+    application = without_digits(submission.application)
+    if application == submission.application:
+        return submission
+    return replace(submission, application=application)
+
+
+@of_same_types
+@compiled
+def risk_at(columns: Columns, rows: Rows, job: Job, sums: Sums) -> Found:
+    """Return the probability of a job, the runs behind it, and the walltime that holds its like."""
+    features, past = features_at(columns, rows, job)
+    probability = probability_of(recalibrated(sums, raw_logit(features)))
+    is_chain = past.last_like > 0 and past.links >= CHAIN_LINKS
+    longer = NOT_KNOWN
+    if probability >= LIKELY and not is_chain:
+        longer = walltime_within(columns, (*rows, LAST_RUNS), job, LONGER_SHARE)
+    return past.runs, past.like, past.hits, is_chain, round(probability, 4), longer
+
+
+@compiled
+def raw_logit(features: Floats) -> float:
+    """Return the logit by the learned weights."""
+    found = 0.0
+    for place, weight in enumerate(WEIGHTS):
+        found += weight * features[place]
+    return min(BOUND, max(-BOUND, found))
+
+
+@compiled
+def probability_of(found: float) -> float:
+    """Return the probability of a logit."""
+    probability: float = 1.0 / (1.0 + np.exp(-min(BOUND, max(-BOUND, found))))
+    return probability
+
+
+@compiled
+def knot_of(found: float) -> tuple[int, float]:
+    """Return the knot before a logit, and how far the logit lies towards the next."""
+    steps = (min(HIGHEST, max(LOWEST, found)) - LOWEST) / (HIGHEST - LOWEST) * (KNOTS - 1)
+    knot = min(int(steps), KNOTS - 2)
+    return knot, steps - knot
+
+
+@compiled
+def recalibrated(sums: Sums, found: float) -> float:
+    """Return a logit plus the difference of hits and expected hits at the knots beside it."""
+    knot, share = knot_of(found)
+    expected = SHRINKAGE * probability_of(found)
+    shift = 0.0
+    for place in range(2):
+        runs = sums[knot + place, RUNS] / _UNIT + SHRINKAGE
+        observed = logit((sums[knot + place, HITS] / _UNIT + expected) / runs)
+        foreseen = logit((sums[knot + place, EXPECTED] / _UNIT + expected) / runs)
+        shift += (share if place else 1.0 - share) * (observed - foreseen)
+    return found + shift
+
+
+@compiled
+def slide(columns: Columns, sums: Sums, oldest: int, before: Span, after: Span) -> None:
+    """Count the rows ``after`` in place of the rows ``before``; compute logits that are missing.
+
+    Args:
+        columns: the runs.
+        sums: updated.
+        oldest: first row of all.
+        before: the rows that are counted.
+        after: the rows to count.
+    """
+    begin, end = after
+    first, stop = before
+    if not 0 <= first <= begin <= stop <= end or first == stop:
+        first = stop = begin
+        sums[:] = 0
+    for row in range(first, begin):
+        count_row(columns[0], sums, row, -1)
+    for row in range(stop, end):
+        if np.isnan(columns[0][RAW, row]):
+            note_row(columns, oldest, row)
+        count_row(columns[0], sums, row, 1)
+
+
+@compiled
+def note_row(columns: Columns, oldest: int, row: int) -> None:
+    """Note a run's logit at its submission and its weight; runs of unknown users weigh nothing."""
+    numbers, attributes, _ = columns
+    user = attributes[USER, row]
+    request, submit = numbers[REQUEST, row], numbers[SUBMIT, row]
+    job = (user, attributes[APPLICATION, row], request, width(numbers, row), submit)
+    features, past = features_at(columns, (oldest, row, attributes[PREVIOUS, row]), job)
+    numbers[RAW, row] = raw_logit(features)
+    numbers[SHARE, row] = 0.0 if user == UNKNOWN else weight_of(past, row)
+
+
+@compiled
+def weight_of(past: Past, row: int) -> float:
+    """Return the weight of a run: less than 1 for a user with most of the last runs."""
+    if past.runs < LAST_RUNS:
+        return 1.0
+    runs_in_window = LAST_RUNS * WINDOW / (row - past.oldest)
+    return min(1.0, MOST_OF_USER / runs_in_window)
+
+
+@compiled
+def count_row(numbers: Floats, sums: Sums, row: int, change: int) -> None:
+    """Count a run once more at the two knots beside its logit, or once less."""
+    knot, share = knot_of(numbers[RAW, row])
+    expected = probability_of(numbers[RAW, row])
+    is_hit = numbers[RUNTIME, row] >= numbers[REQUEST, row]
+    for place in range(2):
+        weight = numbers[SHARE, row] * (share if place else 1.0 - share)
+        parts = change * int(np.rint(weight * _UNIT))
+        sums[knot + place, RUNS] += parts
+        sums[knot + place, HITS] += parts if is_hit else 0
+        sums[knot + place, EXPECTED] += change * int(np.rint(weight * expected * _UNIT))
