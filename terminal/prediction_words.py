@@ -4,9 +4,10 @@ Pages and commands use the same words. The functions take fields of answers, so 
 no models of the API.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
-from terminal.words import counted, duration
+from terminal.words import counted, duration, walltime
 
 OWNERS = {"knn": "of like jobs", "percentile": "of like jobs"}
 """Owners of the runs behind a prediction, of methods that look beyond the user's own."""
@@ -113,3 +114,17 @@ def no_range(answer: dict[str, Any]) -> str:
     """Return why the forecast has no range, as the end of a sentence; empty if it has one."""
     reason = NO_INTERVAL.get(answer["no_interval"] or "")
     return f"; no range: {reason}" if reason else ""
+
+
+def limit_words(limit: Mapping[str, Any]) -> str:
+    """Return the probability that a job ends at its limit as text, with a longer request."""
+    if limit["probability"] is None:
+        return "not known"
+    if limit["reason"] == "chain":
+        return "goes on where a job like it was cut, again and again"
+    parts = [f"{100 * limit['probability']:.0f}% likely to end there"]
+    if limit["like_hits"]:
+        parts.append(f"{limit['like_hits']} of the last {limit['like_runs']} like it did")
+    if limit["longer_walltime"] is not None:
+        parts.append(f"9 of 10 would end within {walltime(limit['longer_walltime'])}")
+    return "; ".join(parts)

@@ -12,7 +12,7 @@ from service.adapters.job_scripts import request_in
 from service.cli.connection import ClusterName, TokenFile, Url, asking, refuse_while_starting
 from terminal.console import CommandError, ExitCode, err, out, print_json
 from terminal.options import AsJson
-from terminal.prediction_words import OBSTACLES, no_range, prediction_rows
+from terminal.prediction_words import OBSTACLES, limit_words, no_range, prediction_rows
 from terminal.words import duration, moment, moment_within, slurm_walltime, walltime
 
 SHOWN_RUNS = 3
@@ -111,6 +111,7 @@ def show(answer: dict[str, Any], request: dict[str, Any]) -> None:
         facts = f"{duration(run['runtime'])} of {walltime(run['requested_walltime'])}"
         line("", f"job {run['job_id'] or '?'}: {facts}, ended {moment(run['end_time'], now)}")
     line("suggested", suggestion(answer, request))
+    line("at limit", limit_words(answer["limit"]))
     line("would start", start_with(variant, now))
     if answer["usual_wait"] is not None:
         line("", f"half of such jobs waited {duration(answer['usual_wait'])} or less")

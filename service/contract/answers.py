@@ -51,6 +51,19 @@ LongerReason = Annotated[
 
 
 @dataclass(slots=True)
+class LimitAnswer:
+    """The probability that a job ends at its limit, and a longer request."""
+
+    probability: LimitProbability
+    reason: LimitReason
+    warning: LimitWarning
+    like_runs: LikeRuns
+    like_hits: LikeHits
+    longer_walltime: LongerWalltime
+    longer_reason: LongerReason
+
+
+@dataclass(slots=True)
 class BasisAnswer:
     """The basis of a prediction."""
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.contract.answers import BasisField, IntervalField, PastRunField
+from service.contract.answers import BasisField, IntervalField, LimitAnswer, PastRunField
 from service.live_queue.snapshot import NoInterval
 
 
@@ -319,6 +319,9 @@ class WhatIfAnswer:
             description="A request within which `share` of the like runs end; null if too few are "
             "known, or if it would not be shorter."
         ),
+    ]
+    limit: Annotated[
+        LimitAnswer, Field(description="Whether the job as it is written will end at its limit.")
     ]
     usual_wait: float | None
     as_written: Annotated[

@@ -20,6 +20,7 @@ from service.auth import EVERYBODY, Caller
 from service.contract.answers import (
     ExtensionAnswer,
     GroupsAnswer,
+    LimitAnswer,
     PredictionAnswer,
     PredictionsAnswer,
     PrioritiesAnswer,
@@ -237,6 +238,19 @@ class Predicting:
             job_id=body.job_id,
             cluster=submission.cluster,
         )
+
+
+def limit_answer(risk: LimitRisk, *, warning: float) -> LimitAnswer:
+    """Return the answer about a job's limit; users are warned from a probability on."""
+    return LimitAnswer(
+        probability=risk.probability,
+        reason=risk.reason,
+        warning=risk.warns(warning),
+        like_runs=risk.runs,
+        like_hits=risk.hits,
+        longer_walltime=risk.longer_walltime,
+        longer_reason=risk.longer_reason,
+    )
 
 
 def later(submission: Submission, elapsed: float) -> Submission:

@@ -42,6 +42,7 @@ from service.live_queue.snapshot import (
     RuntimeEstimate,
     pool_places,
 )
+from service.operations.predicting import limit_answer
 from service.operations.request_reports import suggested_request
 from service.worker.live_state import ClusterState
 from service.worker.queue_estimates import with_likely
@@ -115,6 +116,9 @@ class WhatIf:
             explanation=prediction.explanation,
             share=body.share,
             suggested_walltime=suggestion,
+            limit=limit_answer(
+                state.limit_risk(submission), warning=self._settings.warning_probability
+            ),
             usual_wait=usual_wait(queue.unplanned_waits, submission.queue, waited=0.0)
             if queue and answers[0].obstacle == "not-planned"
             else None,
