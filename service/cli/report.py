@@ -21,17 +21,20 @@ from terminal.words import local, walltime
 MOST_USERS = 1000
 """Users of one list."""
 
+MOST_CUT = 3
+"""Names in the sentence about runs that ended at their limit."""
+
 OWN_COLUMNS = (13, 5, 8, 8, 4, 7, 7, 10, 10)
 USER_COLUMNS = (20, 6, 9, 9, 4, 9, 9)
 
 OWN_FIELDS = (
     *("user", "application", "runs", "requested_hours", "used_hours", "wait_hours"),
-    *("excess_wait_hours", "usual_request", "usual_runtime", "cut_off", "suggested_request"),
-    "gain_hours",
+    *("excess_wait_hours", "usual_request", "usual_runtime", "cut_off", "cut_hours"),
+    *("suggested_request", "gain_hours"),
 )
 USER_FIELDS = (
     *("user", "runs", "requested_hours", "used_hours", "wait_hours", "excess_wait_hours"),
-    "gain_hours",
+    *("cut_off", "cut_hours", "gain_hours"),
 )
 
 MEANING = "REQ and USED are requested and used processor hours, % is their ratio. WAIT is in hours"
@@ -156,6 +159,7 @@ def lines_of(answer: dict[str, Any]) -> list[str]:
     if not rows_of(answer):
         return [*lines, "No runs of this period are known; --since 365d is a longer one."]
     lines += user_lines(answer) if "users" in answer else job_lines(answer)
+    lines += cut_lines(answer)
     if not answer["is_whole"]:
         lines += ["", f"These are the newest {answer['runs_read']:,} runs, not all."]
     return lines
@@ -190,6 +194,25 @@ def user_lines(answer: dict[str, Any]) -> list[str]:
         for row in answer["users"]
     ]
     return [aligned(cells, USER_COLUMNS) for cells in (heads, *rows)]
+
+
+def cut_lines(answer: dict[str, Any]) -> list[str]:
+    """Return the hours of runs that ended at their limit: by row and by queue, most first."""
+    cut = sum(queue["cut_off"] for queue in answer["queues"])
+    if not cut:
+        return []
+    hours = sum(queue["cut_hours"] for queue in answer["queues"])
+    key = "user" if "users" in answer else "application"
+    rows = sorted(rows_of(answer), key=lambda row: -row["cut_hours"])
+    parts = [most_cut(rows, key), most_cut(answer["queues"], "queue")]
+    text = f"{cut:,} runs ended at their limit, after {hours:,.0f} h: {'; '.join(parts)}."
+    return ["", *textwrap.wrap(text, 80)]
+
+
+def most_cut(rows: Sequence[dict[str, Any]], key: str) -> str:
+    """Return the names of the rows with most hours of runs that ended at their limit."""
+    named = [f"{row[key] or '-'} {row['cut_hours']:,.0f} h" for row in rows if row["cut_off"]]
+    return f"by {'job' if key == 'application' else key} {', '.join(named[:MOST_CUT])}"
 
 
 def sums(row: dict[str, Any]) -> tuple[str, ...]:

@@ -73,7 +73,23 @@ class RequestSumsAnswer:
             "about as much as the runs used; null where too few of those are known."
         ),
     ]
+    cut_off: Annotated[int, Field(description="Runs that ended at their limit.")]
+    cut_hours: Annotated[float, Field(description="Processor hours used by these.")]
 
+
+@dataclass(slots=True)
+class QueueCutsAnswer:
+    """The runs of one queue that ended at their limit."""
+
+    queue: str | None
+    cut_off: Annotated[int, Field(description="Runs that ended at their limit.")]
+    cut_hours: Annotated[float, Field(description="Processor hours used by these.")]
+
+
+QueueCuts = Annotated[
+    list[QueueCutsAnswer],
+    Field(description="Queues of such runs among those of `own`, or of the users; most first."),
+]
 
 AllUsers = Annotated[
     RequestSumsAnswer | None,
@@ -92,7 +108,6 @@ class ApplicationReportAnswer(RequestSumsAnswer):
     application: str | None
     usual_request: Annotated[float, Field(description="Median request, in seconds.")]
     usual_runtime: Annotated[float, Field(description="Median runtime, in seconds.")]
-    cut_off: Annotated[int, Field(description="Runs that ended at their limit.")]
     suggested_request: Annotated[
         float | None,
         Field(description="Seconds that hold `share` of these runs; null if not shorter."),
@@ -119,6 +134,7 @@ class RequestsReportAnswer:
         Field(description="Sums over the runs that the caller may see and has selected."),
     ]
     everybody: AllUsers
+    queues: QueueCuts
     applications: Annotated[
         list[ApplicationReportAnswer],
         Field(description="The job names, those with most to gain first."),
@@ -147,6 +163,7 @@ class UsersReportAnswer:
     ]
     is_whole: Annotated[bool, Field(description="Whether these are all runs of the period.")]
     everybody: AllUsers
+    queues: QueueCuts
     users: Annotated[
         list[UserReportAnswer], Field(description="The users, those with most to gain first.")
     ]

@@ -12,6 +12,7 @@ from service.auth import Caller, Pseudonyms
 from service.contract.fields import unix_seconds
 from service.contract.reports import (
     ApplicationReportAnswer,
+    QueueCutsAnswer,
     RequestsQuery,
     RequestsReportAnswer,
     RequestSumsAnswer,
@@ -65,7 +66,24 @@ def total(reports: Collection[RequestSumsAnswer]) -> RequestSumsAnswer:
         used_hours=sum((each.used_hours for each in reports), 0.0),
         wait_hours=sum((each.wait_hours for each in reports), 0.0),
         excess_wait_hours=sum(excesses) if excesses else None,
+        cut_off=sum(each.cut_off for each in reports),
+        cut_hours=sum((each.cut_hours for each in reports), 0.0),
     )
+
+
+def queue_cuts(runs: Iterable[Completion]) -> list[QueueCutsAnswer]:
+    """Return the queues of runs that ended at their limit, those with most hours first."""
+    groups: dict[str | None, list[float]] = defaultdict(list)
+    for run in runs:
+        if run.met_limit:
+            groups[run.submission.queue].append(used_hours(run))
+    cuts = [QueueCutsAnswer(queue, len(hours), sum(hours)) for queue, hours in groups.items()]
+    return sorted(cuts, key=lambda each: -each.cut_hours)
+
+
+def used_hours(run: Completion) -> float:
+    """Return the processor hours of a run."""
+    return processors_of(run) * run.runtime / HOUR
 
 
 def processors_of(run: Completion) -> int:
@@ -136,7 +154,7 @@ def _report(
     return ApplicationReportAnswer(
         runs=len(runs),
         requested_hours=sum(processors * walltime / HOUR for processors, walltime in requests),
-        used_hours=sum(processors_of(run) * run.runtime / HOUR for run in runs),
+        used_hours=sum(map(used_hours, runs)),
         wait_hours=sum(wait_of(run) / HOUR for run in runs),
         excess_wait_hours=sum(excesses) if excesses else None,
         user=user,
@@ -144,6 +162,7 @@ def _report(
         usual_request=request,
         usual_runtime=median(run.runtime for run in runs),
         cut_off=sum(run.met_limit for run in runs),
+        cut_hours=sum(used_hours(run) for run in runs if run.met_limit),
         suggested_request=enough if enough is not None and enough < request else None,
         gain_hours=spared / HOUR,
     )
@@ -237,6 +256,7 @@ class ReportingRequests:
             share=query.share,
             own=total(own),
             everybody=sums_of_all(every, caller),
+            queues=queue_cuts(runs if wanted is None else wanted),
             applications=own[: query.limit],
         )
 
@@ -247,10 +267,9 @@ class ReportingRequests:
             StoreUnavailableError: the history cannot be read now.
         """
         runs, period = self._runs(query)
-        selected = self._wanted(runs, None, query.account)
-        reports = application_reports(
-            by_application(runs if selected is None else selected), query.share, WaitsByClass(runs)
-        )
+        wanted = self._wanted(runs, None, query.account)
+        selected = runs if wanted is None else wanted
+        reports = application_reports(by_application(selected), query.share, WaitsByClass(runs))
         users = [
             UserReportAnswer(
                 **asdict(total(theirs)),
@@ -264,6 +283,7 @@ class ReportingRequests:
         return UsersReportAnswer(
             **period,
             everybody=sums_of_all(reports, caller),
+            queues=queue_cuts(run for run in selected if caller.can_see(run.submission.user)),
             users=users[: query.limit],
         )
 

@@ -99,7 +99,8 @@ def sentence(groups: Sequence[GroupShare], report: UsersReportAnswer) -> str:
     return (
         f"{count(users)} users are known. In the last 30 days they used {share(used)} of the "
         "processor hours they asked for; better requests would have asked for "
-        f"{count(round(gain))} hours less."
+        f"{count(round(gain))} hours less. Jobs that ended at their limit used "
+        f"{count(round(everybody.cut_hours))} hours."
     )
 
 

@@ -11,7 +11,9 @@ from private_munge import REASON_TO_SKIP, PrivateMunge
 from running_service import Service, eventually
 
 from service.cli.queue import start_cell, unplanned_note
+from service.cli.report import cut_lines
 from service.store import open_store
+from terminal.prediction_words import limit_words
 
 JOB_SCRIPT = """#!/bin/sh
 #SBATCH -J solve -t 1-00:00:00 -n 2 -p short
@@ -99,6 +101,7 @@ def test_ask_tells_what_a_script_would_come_to(call, tmp_path):
     assert "by max-usage" in told.split("predicted")[1]
     assert "earlier run" in told
     assert "of similar runs ended" in told
+    assert "at limit     0% likely to end there" in told
     assert told.count("with ") == 2, "the request as written, and the one that would do"
     assert "with 1-00:00:00" in told
     assert fits(told)
@@ -222,6 +225,47 @@ def test_report_lists_users_with_most_to_gain(call):
     assert [line.split()[0] for line in told.splitlines()[3:5]] == ["ada", "bob"]
     assert "SAVABLE the processor hours" in told
     assert fits(told)
+
+
+LIMIT = {
+    "probability": 0.62,
+    "reason": "history",
+    "like_runs": 9,
+    "like_hits": 6,
+    "longer_walltime": 21_600.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"like_runs": 2, "like_hits": 1},
+            "62% likely to end there; 1 of the last 2 like it did; ",
+        ),
+        ({"longer_walltime": 3600.0}, "; 9 of 10 would end within 1:00:00"),
+        ({"longer_walltime": None, "like_hits": 0}, "62% likely to end there"),
+        ({"reason": "chain"}, "goes on where a job like it was cut, again and again"),
+        ({"probability": None}, "not known"),
+    ],
+)
+def test_the_probability_of_a_cut_is_told_with_a_request_that_would_do(changes, words):
+    assert words in limit_words(LIMIT | changes)
+
+
+def test_report_tells_where_hours_ended_at_limits():
+    rows = [
+        {"user": "ada", "cut_off": 2, "cut_hours": 30.0},
+        {"user": "bob", "cut_off": 0, "cut_hours": 0.0},
+        {"user": None, "cut_off": 1, "cut_hours": 70.0},
+    ]
+    queues = [{"queue": "short", "cut_off": 3, "cut_hours": 100.0}]
+    (empty, *lines) = cut_lines({"users": rows, "queues": queues})
+    assert empty == ""
+    assert " ".join(lines) == (
+        "3 runs ended at their limit, after 100 h: by user - 70 h, ada 30 h; by queue short 100 h."
+    )
+    assert cut_lines({"users": rows[1:2], "queues": []}) == []
 
 
 def test_a_line_that_names_no_walltime_is_named(walltimed, tmp_path):

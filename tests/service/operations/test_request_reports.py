@@ -10,6 +10,7 @@ from service.operations.request_reports import (
     application_reports,
     by_application,
     enough_for,
+    queue_cuts,
     rounded_up,
     suggested_request,
     total,
@@ -49,6 +50,19 @@ def test_runs_that_were_cut_off_are_held_by_no_known_request():
     runs = [run(600.0)] * 8 + [run(10 * HOUR, status=Status.TIMEOUT)] * 2
     assert enough_for(runs, 0.9) is None
     assert enough_for(runs, 0.8) == 600.0
+
+
+def test_hours_of_runs_that_ended_at_their_limit_are_summed_by_job_and_queue():
+    cut = [run(10 * HOUR), run(10 * HOUR - 30, queue="long", application="mesh")]
+    lost = [run(10 * HOUR, status=Status.NODE_FAIL), run(HOUR)]
+    sums = total(reports(cut + lost))
+    assert (sums.cut_off, round(sums.cut_hours)) == (2, 40)
+    assert [(each.queue, each.cut_off) for each in queue_cuts(cut + lost)] == [
+        ("short", 1),
+        ("long", 1),
+    ]
+    by_job = {each.application: each.cut_off for each in reports(cut + lost)}
+    assert by_job == {"solve": 1, "mesh": 1}
 
 
 def test_few_runs_suggest_nothing_and_no_suggestion_is_longer_than_the_request():

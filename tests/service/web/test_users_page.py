@@ -19,7 +19,13 @@ class Reporting:
         self._users = users
 
     def by_user(self, query, _caller):
-        sums = {"requested_hours": 10.0, "used_hours": 5.0, "wait_hours": 0.0}
+        sums = {
+            "requested_hours": 10.0,
+            "used_hours": 5.0,
+            "wait_hours": 0.0,
+            "cut_off": 1,
+            "cut_hours": 2.0,
+        }
         each = UserReportAnswer(**sums, runs=1, excess_wait_hours=None, user="ada", gain_hours=1.0)
         return UsersReportAnswer(
             cluster=query.cluster,
@@ -28,6 +34,7 @@ class Reporting:
             runs_read=self._users,
             is_whole=True,
             everybody=RequestSumsAnswer(**sums, runs=self._users, excess_wait_hours=None),
+            queues=[],
             users=[each] * min(self._users, query.limit),
         )
 
@@ -37,4 +44,5 @@ def test_what_better_requests_would_spare_is_that_of_all_users():
     frame = Frame(Visitor(EVERYBODY), "/users", "hill", ("hill",), "http://localhost")
     view = users_page.view(sources, frame, PageQuery(), [])
     assert "would have asked for 3,000 hours less" in view["sentence"]
+    assert view["sentence"].endswith("ended at their limit used 2 hours.")
     assert len(view["gaining"]) == 25
