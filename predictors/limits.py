@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from predictors.base import Memory
 from predictors.compiled import compiled, of_same_types
 from predictors.jobs import Completion, Submission, without_digits
-from predictors.memory.censored import NOT_KNOWN, walltime_within
+from predictors.memory.censored import NOT_KNOWN, share_running, walltime_within
 from predictors.memory.columns import (
     APPLICATION,
     NONCONFORMITY,
@@ -160,8 +160,14 @@ class LimitHits:
         runtime = request if completion.met_limit else min(completion.runtime, NEARLY * request)
         self._recent.add(replace(completion, submission=submission, runtime=runtime))
 
-    def of(self, submission: Submission) -> LimitRisk:
-        """Return the probability that a job will end at its limit."""
+    def of(self, submission: Submission, elapsed: float | None = None) -> LimitRisk:
+        """Return the probability that a job will end at its limit.
+
+        Args:
+            submission: the job.
+            elapsed: seconds that it has run, so that shorter runs count no more; None before it
+                starts.
+        """
         if submission.user is None:
             return NO_USER
         if len(self._recent) < ENOUGH:
@@ -169,7 +175,11 @@ class LimitHits:
         if self._changes.first != UNCHANGED:
             self._count()
         runs, like, hits, is_chain, probability, longer = risk_at(
-            self._recent.columns, self._rows(submission), self._job(submission), self._sums
+            self._recent.columns,
+            self._rows(submission),
+            self._job(submission),
+            self._sums,
+            0.0 if elapsed is None else float(elapsed),
         )
         request = submission.requested_walltime
         return LimitRisk(
@@ -232,14 +242,21 @@ def normalised(submission: Submission) -> Submission:
 
 @of_same_types
 @compiled
-def risk_at(columns: Columns, rows: Rows, job: Job, sums: Sums) -> Found:
-    """Return the probability of a job, the runs behind it, and the walltime that holds its like."""
+def risk_at(columns: Columns, rows: Rows, job: Job, sums: Sums, elapsed: float) -> Found:
+    """Return the probability of a job, the runs behind it, and the walltime that holds its like.
+
+    If a share s of the jobs that are not cut run longer than ``elapsed``, a probability p becomes
+    p / (p + (1 - p) s).
+    """
     features, past = features_at(columns, rows, job)
     probability = probability_of(recalibrated(sums, raw_logit(features)))
+    if elapsed > 0.0:
+        running = share_running(columns, (*rows, LAST_RUNS), job, elapsed)
+        probability /= probability + (1.0 - probability) * running
     is_chain = past.last_like > 0 and past.links >= CHAIN_LINKS
     longer = NOT_KNOWN
     if probability >= LIKELY and not is_chain:
-        longer = walltime_within(columns, (*rows, LAST_RUNS), job, LONGER_SHARE)
+        longer = walltime_within(columns, (*rows, LAST_RUNS), job, LONGER_SHARE, elapsed)
     return past.runs, past.like, past.hits, is_chain, round(probability, 4), longer
 
 

@@ -1,9 +1,11 @@
 """Measures how well it is known at a submission that a job will end at its limit.
 
     .venv/bin/python research/limits.py LOG... --limit 30000
+    .venv/bin/python research/limits.py LOG... --limit 30000 --used 0.8
     .venv/bin/python research/limits.py LOG... --limit 30000 --learn
 
-Prints a row for each log, over its jobs from number 2,000 on; each is judged as of its submission.
+Prints a row for each log, over its jobs from number 2,000 on; each is judged as of its
+submission, or, with --used, when it has run for that share of its limit.
 """
 
 from collections import defaultdict, deque
@@ -13,6 +15,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from played_logs import LogPart, Traces, log_parts, play_logs, run_script
 from scipy.stats import rankdata
@@ -84,7 +87,8 @@ class Played(NamedTuple):
 
 def play(part: LogPart) -> Played:
     """Play a log to the model: features and probabilities as of each job's submission."""
-    log = part.runs()
+    log, used = part.runs(), part.options
+    asked = [as_of(run, used) for run in log]
     model = LimitHits()
     features = np.zeros((len(log), len(FEATURES)))
     probabilities = np.full(len(log), np.nan)
@@ -92,8 +96,11 @@ def play(part: LogPart) -> Played:
     lately: dict[str | None, deque[bool]] = defaultdict(lambda: deque(maxlen=LAST_RUNS))
 
     def submitted(job: int) -> None:
-        risk = model.of(log[job].submission)
-        features[job] = model.features(log[job].submission)
+        elapsed = used * log[job].submission.requested_walltime
+        if log[job].runtime < elapsed:
+            return
+        risk = model.of(asked[job].submission, elapsed or None)
+        features[job] = model.features(asked[job].submission)
         probabilities[job] = np.nan if risk.probability is None else risk.probability
         chains[job] = risk.reason == "chain"
         firsts[job] = not any(lately[log[job].submission.user])
@@ -102,8 +109,8 @@ def play(part: LogPart) -> Played:
         model.observe(log[job])
         lately[log[job].submission.user].append(log[job].met_limit)
 
-    play_jobs(log, ended=ended, submitted=submitted)
-    judged = np.argsort([run.submission.submit_time for run in log], kind="stable")[FIRST_JUDGED:]
+    play_jobs(asked, ended=ended, submitted=submitted)
+    judged = np.argsort([run.submission.submit_time for run in asked], kind="stable")[FIRST_JUDGED:]
     judged = judged[~np.isnan(probabilities[judged])]
     requested, used = core_seconds([log[job] for job in judged])
     return Played(
@@ -117,6 +124,14 @@ def play(part: LogPart) -> Played:
         weeks_of([log[job] for job in judged]),
         features[judged],
     )
+
+
+def as_of(run: Completion, used: float) -> Completion:
+    """Return a run as if submitted when it had used a share of its limit, if it ran so long."""
+    if not used or run.runtime < used * run.submission.requested_walltime:
+        return run
+    time = run.start_time + used * run.submission.requested_walltime
+    return replace(run, submission=replace(run.submission, submit_time=time))
 
 
 def weeks_of(runs: Sequence[Completion]) -> NDArray[np.int64]:
@@ -212,13 +227,16 @@ def weights(logs: Sequence[Played]) -> Floats:
     return found
 
 
-def main(
+def main(  # noqa: PLR0913 - options of a command
     traces: Traces,
     *,
     limit: Limit = None,
     learn: Annotated[
         bool, typer.Option("--learn", help="Print weights learned on these logs.")
     ] = False,
+    used: Annotated[
+        float, typer.Option(min=0, max=1, help="Ask when jobs have run for this share of limits.")
+    ] = 0.0,
     processes: Processes = None,
     distributed: Distributed = None,
 ) -> None:
@@ -226,7 +244,7 @@ def main(
 
     Example: python research/limits.py SDSC-SP2-1998-4.2-cln.swf.gz --limit 20000
     """
-    parts = log_parts(traces, limit)
+    parts = log_parts(traces, limit, used)
     played = list(play_logs(play, parts, processes=processes, distributed=distributed))
     if learn:
         found = weights([each for _, each in played])

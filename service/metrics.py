@@ -332,6 +332,12 @@ class QueueMetrics:
             "cluster state",
             "livemostrecent",
         )
+        self.at_risk = metrics.gauge(
+            "snapshot_jobs_at_risk",
+            "Running jobs of the last snapshot that will probably be cut at their limits.",
+            "cluster",
+            "livemostrecent",
+        )
         self.age = metrics.gauge(
             "snapshot_age_seconds",
             "Seconds since the last snapshot was taken.",

@@ -44,7 +44,7 @@ Span = tuple[int, int, int, int]
 
 
 @compiled
-def walltime_within(columns: Columns, rows: Span, job: Job, share: float) -> float:
+def walltime_within(columns: Columns, rows: Span, job: Job, share: float, elapsed: float) -> float:
     """Return a round walltime that holds a share of jobs; NOT_KNOWN from too few uncut runs.
 
     Args:
@@ -52,6 +52,7 @@ def walltime_within(columns: Columns, rows: Span, job: Job, share: float) -> flo
         rows: the user's rows.
         job: ids of user and application, requested walltime, processors and submit time.
         share: of the jobs.
+        elapsed: seconds that the job has run; only runs count that were as long.
     """
     numbers, attributes, _ = columns
     most = rows[3]
@@ -79,12 +80,35 @@ def walltime_within(columns: Columns, rows: Span, job: Job, share: float) -> flo
     order = np.argsort(values[:found] + 1e-9 * is_cut[:found])
     at_risk, left = weights[:found].sum(), 1.0
     for place in order:
-        if not is_cut[place]:
+        if not is_cut[place] and values[place] > elapsed:
             left *= 1.0 - weights[place] / at_risk
             if left <= 1.0 - share + 1e-12:
                 return rounded_up(MARGIN * values[place])
         at_risk = max(at_risk - weights[place], 1e-12)
     return NOT_KNOWN
+
+
+@compiled
+def share_running(columns: Columns, rows: Span, job: Job, elapsed: float) -> float:
+    """Return the share of the user's uncut runs that were longer than ``elapsed`` seconds.
+
+    It is shrunk, by the weight of one run, to half of the share of the limit that is left.
+    """
+    numbers, attributes, _ = columns
+    first, stop, row = rows_at(columns, rows[:3], job)
+    _, application, request, _, _ = job
+    total, age, found = 1.0, 1.0, 0
+    longer = 0.5 * max(0.0, 1.0 - elapsed / request)
+    while row >= first and found < rows[3]:
+        if row < stop and numbers[RUNTIME, row] < numbers[REQUEST, row]:
+            weight = age if attributes[APPLICATION, row] == application else age * OTHER
+            total += weight
+            longer += weight if numbers[RUNTIME, row] > elapsed else 0.0
+            found += 1
+            age *= AGEING
+        row = attributes[PREVIOUS, row]
+    share: float = longer / total
+    return share
 
 
 @compiled

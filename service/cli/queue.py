@@ -8,9 +8,9 @@ import typer
 from rich.markup import escape
 
 from service.cli.connection import ClusterName, TokenFile, Url, asking
-from terminal.console import err, out, print_json
+from terminal.console import CommandError, ExitCode, err, out, print_json
 from terminal.options import AsJson
-from terminal.prediction_words import no_range, number_rows, prediction_rows
+from terminal.prediction_words import limit_words, no_range, number_rows, prediction_rows
 from terminal.words import duration, moment, moment_within, walltime
 
 WIDTHS = {
@@ -39,6 +39,9 @@ def queue(
     *,
     user: Annotated[str | None, typer.Option("--user", "-u", help="Only this user's.")] = None,
     limit_: Annotated[int, typer.Option("--limit", min=1, help="Most jobs shown.")] = 1000,
+    at_risk: Annotated[
+        bool, typer.Option("--at-risk", help="Running jobs that will probably be cut.")
+    ] = False,
     url: Url = None,
     token_file: TokenFile = None,
     cluster: ClusterName = None,
@@ -55,20 +58,44 @@ def queue(
         walltimed queue
         watch -n 30 walltimed queue --user ada
         walltimed queue 4711
+        walltimed queue --at-risk
     """
+    if at_risk and (jobs or user):
+        raise CommandError("--at-risk takes neither jobs nor --user.", ExitCode.USAGE)
     with asking(url, token_file, cluster) as service:
-        answer = (
-            {"jobs": [service.call("jobs", job) for job in jobs]}
-            if jobs
-            else service.call("snapshot", user=user, limit=limit_)
-        )
+        if jobs:
+            answer = {"jobs": [service.call("jobs", job) for job in jobs]}
+        elif at_risk:
+            answer = service.call("at-risk")
+        else:
+            answer = service.call("snapshot", user=user, limit=limit_)
     if as_json:
         print_json(answer)
+    elif at_risk:
+        show_risks(answer)
     elif jobs:
         for detail in answer["jobs"]:
             show_job(detail)
     else:
         show(answer)
+
+
+def show_risks(answer: dict[str, Any]) -> None:
+    """Print the running jobs that will probably be cut, those cut first at the top."""
+    now = answer["now"]
+    for job in answer["jobs"]:
+        title = f"{job['job_id']} {job['application'] or ''}".strip()
+        whose = f"{job['user'] or '-'}, {job['requested_processors']} cpus"
+        out.print(f"[bold]{escape(title)}[/bold] ({escape(whose)})", soft_wrap=True)
+        limit = walltime(job["requested_walltime"])
+        cut = f"{moment(job['limit_time'], now)}, after {limit}"
+        print_facts({"cut": cut, "at limit": limit_words(job["limit"])})
+    count = f"{len(answer['jobs']):,} running jobs" if len(answer["jobs"]) != 1 else "1 running job"
+    text = (
+        f"{count} that used {answer['used']:.0%} of the limit will end there with a probability "
+        f"of {answer['probability']:.0%} or more; by the queue of {moment(answer['taken_at'], now)}"
+    )
+    out.print("\n".join(textwrap.wrap(text, 80)), style="dim")
 
 
 def show(answer: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ LimitReason = Annotated[
     Field(
         description="history: runs of the user; chain: jobs like it are cut and go on, again and "
         "again; others: no runs of the user; or why there is no probability: young-cluster, "
-        "no-user, starting, running, failure."
+        "no-user, starting, failure."
     ),
 ]
 LimitWarning = Annotated[

@@ -337,6 +337,45 @@ class WhatIfAnswer:
 
 
 @dataclass(slots=True)
+class AtRiskJobAnswer:
+    """A running job that will probably be cut at its limit."""
+
+    job_id: str
+    user: str | None
+    project: str | None
+    queue: str | None
+    application: str | None
+    requested_walltime: float
+    requested_processors: int
+    start_time: float
+    elapsed: Annotated[float, Field(description="Seconds since the start.")]
+    limit_time: Annotated[float, Field(description="When it will be cut.")]
+    limit: Annotated[
+        LimitAnswer, Field(description="Whether it will be, as it has run for so long.")
+    ]
+    missing: Annotated[
+        float | None,
+        Field(description="Seconds beyond the limit within which nine in ten of such jobs end."),
+    ]
+    end_time: Annotated[
+        float | None,
+        Field(description="When nine in ten of such jobs would have ended; null if not known."),
+    ]
+
+
+@dataclass(slots=True)
+class AtRiskAnswer:
+    """Running jobs that will probably be cut, those cut first at the beginning."""
+
+    cluster: str
+    now: float
+    taken_at: Annotated[float, Field(description="When the resource manager showed the queue.")]
+    used: Annotated[float, Field(description="Least share of their limits that jobs have run.")]
+    probability: Annotated[float, Field(description="Least probability of these jobs.")]
+    jobs: Annotated[list[AtRiskJobAnswer], Field(description="The jobs.")]
+
+
+@dataclass(slots=True)
 class JobForecastAnswer:
     """The forecast of one job; times are Unix seconds, durations are seconds."""
 

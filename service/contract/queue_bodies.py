@@ -322,6 +322,21 @@ class WhatIfRequest(RequestBody):
     )
 
 
+class AtRiskQuery(RequestBody):
+    """The running jobs that are looked at."""
+
+    used: Annotated[float, Field(ge=0, le=1, strict=False, allow_inf_nan=False)] = Field(
+        0.8, description="Least share of their limits that they have run for."
+    )
+    probability: Annotated[float, Field(ge=0, le=1, strict=False, allow_inf_nan=False)] | None = (
+        Field(
+            None,
+            description="Least probability of ending at the limit; default: the setting "
+            "`warning_probability`.",
+        )
+    )
+
+
 class QueueQuery(RequestBody):
     """The jobs of a queue to show."""
 

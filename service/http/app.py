@@ -24,6 +24,7 @@ from service.operations.predicting import Predicting, Ranking
 from service.operations.queue_posting import PostingQueues
 from service.operations.queue_showing import ShowingQueues
 from service.operations.request_reports import ReportingRequests
+from service.operations.risks import ShowingRisks
 from service.operations.what_if import WhatIf
 from service.settings import Settings
 from service.web.site import PageProcess, Website
@@ -90,6 +91,7 @@ def add_calls(app: FastAPI, calls: Calls, worker: Worker) -> None:
     what_if = WhatIf(worker)
     queue_calls.add_forecasts(calls, PostingQueues(worker), limit=limit)
     queue_calls.add_snapshots(calls, TakingQueues(worker), showing)
+    queue_calls.add_risks(calls, ShowingRisks(worker, showing))
     queue_calls.add_what_if(calls, what_if, limit=limit)
     reports = ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
     report_calls.add_reports(calls, reports, worker.store)

@@ -7,6 +7,7 @@ from fastapi import Path, Query
 from service.contract.bodies import ClusterQuery
 from service.contract.fields import Text, msgspec_first
 from service.contract.queue_answers import (
+    AtRiskAnswer,
     ClustersAnswer,
     EndedJobAnswer,
     ForecastAnswer,
@@ -16,7 +17,13 @@ from service.contract.queue_answers import (
     WaitScoresAnswer,
     WhatIfAnswer,
 )
-from service.contract.queue_bodies import ForecastRequest, QueueBody, QueueQuery, WhatIfRequest
+from service.contract.queue_bodies import (
+    AtRiskQuery,
+    ForecastRequest,
+    QueueBody,
+    QueueQuery,
+    WhatIfRequest,
+)
 from service.errors import (
     ForecastsBusyError,
     ForecastsStartingError,
@@ -32,6 +39,7 @@ from service.http.openapi import STORE_ERRORS, Calls
 from service.operations.completing import TakingQueues
 from service.operations.queue_posting import PostingQueues
 from service.operations.queue_showing import ShowingQueues
+from service.operations.risks import ShowingRisks
 from service.operations.what_if import WhatIf
 from terminal.scopes import Scope
 
@@ -126,6 +134,25 @@ def add_snapshots(calls: Calls, taking: TakingQueues, showing: ShowingQueues) ->
     async def waits(query: Annotated[ClusterQuery, Query()]) -> WaitScoresAnswer:
         """Show the errors of forecast waits, of the jobs that have started."""
         return await showing.waits(query.cluster)
+
+
+def add_risks(calls: Calls, risks: ShowingRisks) -> None:
+    """Add the call about jobs that will probably be cut."""
+
+    @calls.get(
+        "/v1/clusters/{cluster:path}/at-risk",
+        tag="queues",
+        scopes=READERS,
+        errors=(UnknownSnapshotError, InvalidFieldError),
+    )
+    async def at_risk(
+        cluster: ClusterParameter, query: Annotated[AtRiskQuery, Query()], caller: CurrentCaller
+    ) -> AtRiskAnswer:
+        """Show running jobs that will probably be cut at their limits, and what they are missing.
+
+        A caller with scope self sees their own jobs. Jobs of a chain are left out.
+        """
+        return risks.at_risk(cluster, query, caller)
 
 
 def add_what_if(calls: Calls, what_if: WhatIf, *, limit: int) -> None:

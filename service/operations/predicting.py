@@ -49,8 +49,8 @@ PREDICTIONS_PER_TURN = 16
 STARTING = Basis(jobs=0, reason="starting")
 """Basis of the answer to a submit filter before the history has been read."""
 
-UNREAD, RUNNING = nothing_known(STARTING.reason), nothing_known("running")
-"""Answers about limits before the history has been read, and of a job that runs already."""
+UNREAD = nothing_known(STARTING.reason)
+"""Answer about limits before the history has been read."""
 
 
 class Predicting:
@@ -193,7 +193,7 @@ class Predicting:
                     prediction_id=prediction_id,
                 )
             )
-        risk = state.limit_risk(submission) if body.elapsed is None else RUNNING
+        risk = state.limit_risk(as_of, body.elapsed)
         return self._shown(body, submission, prediction, risk, prediction_id)
 
     def _request(

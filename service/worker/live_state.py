@@ -276,10 +276,10 @@ class ClusterState:
                 learning = [name for name, first in firsts.items() if first <= place]
             self.learn(run, learning, is_judged=place >= judged)
 
-    def limit_risk(self, submission: Submission) -> LimitRisk:
+    def limit_risk(self, submission: Submission, elapsed: float | None = None) -> LimitRisk:
         """Return the probability that a job ends at its limit; without one if that fails."""
         try:
-            return self._limits.of(submission)
+            return self._limits.of(submission, elapsed)
         except Exception:
             self._metrics.failures.labels(LIMITS, "answer").inc()
             if self._throttle.count(LIMITS, "answer"):

@@ -31,6 +31,7 @@ from service.store import Queues, Store, StoreError
 from service.worker.log_follower import LogFollower
 from service.worker.processes import ForecastProcess
 from service.worker.queue_estimates import QueueEstimates
+from service.worker.risks import MOSTLY_USED, jobs_at_risk
 from service.worker.started_jobs import new_starts
 from service.worker.wait_scores import (
     StartedJob,
@@ -140,6 +141,7 @@ class QueueKeeper:
         """Replace the queue of a cluster, and forecast it soon."""
         self._pending[snapshot.cluster] = (snapshot, now)
         self._metrics.queues.counted(snapshot.cluster, state_counts(snapshot))
+        self._count_risks(snapshot, now)
         self._handed_over.set()
 
     def of(self, cluster: str) -> LiveQueue | None:
@@ -319,6 +321,12 @@ class QueueKeeper:
                 observed=each.start_time - submission.submit_time,
                 forecast=each.forecast.points[0].start - submission.submit_time,
             )
+
+    def _count_risks(self, snapshot: QueueSnapshot, now: float) -> None:
+        """Count the running jobs that will probably be cut, in the metrics."""
+        state, least = self._follower.state_of(snapshot.cluster), self._settings.warning_probability
+        found = jobs_at_risk(snapshot, state, now=now, used=MOSTLY_USED, least=least)
+        self._metrics.queues.at_risk.labels(snapshot.cluster).set(sum(1 for _ in found))
 
     def set_gauges(self) -> None:
         """Set the ages of the queues in the metrics."""

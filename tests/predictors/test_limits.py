@@ -183,3 +183,21 @@ def test_one_user_hardly_moves_the_probabilities_of_others():
     before = [taught(calm).of(each).probability for each in asked]
     after = [taught(calm + flood).of(each).probability for each in asked]
     assert max(abs(one - other) for one, other in zip(before, after, strict=True)) < 0.05
+
+
+def test_the_longer_a_job_runs_the_likelier_it_is_cut():
+    habit = [run(ENOUGH + place, HOUR if place % 3 == 0 else 1200) for place in range(12)]
+    limits = taught(others() + habit)
+    asked = [limits.of(job(), elapsed).probability for elapsed in (None, 600.0, 1800.0, 3500.0)]
+    assert asked == sorted(asked)
+    assert asked[0] < 0.5
+    assert asked[3] > 0.9
+
+
+def test_a_running_job_needs_what_runs_that_were_as_long_needed():
+    uncut = [run(ENOUGH + place, 4000 + 500 * place, request=8 * HOUR) for place in range(9)]
+    cut = [run(ENOUGH + 10 + place, HOUR) for place in range(6)]
+    limits = taught(others() + uncut + cut)
+    at_start, late = limits.of(job(request=2 * HOUR)), limits.of(job(request=2 * HOUR), 6000.0)
+    assert late.probability > at_start.probability
+    assert late.longer_walltime >= 8000

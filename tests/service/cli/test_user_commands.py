@@ -10,7 +10,7 @@ import pytest
 from private_munge import REASON_TO_SKIP, PrivateMunge
 from running_service import Service, eventually
 
-from service.cli.queue import start_cell, unplanned_note
+from service.cli.queue import show_risks, start_cell, unplanned_note
 from service.cli.report import cut_lines
 from service.store import open_store
 from terminal.prediction_words import limit_words
@@ -168,6 +168,38 @@ def test_queue_tells_one_job_at_length(call):
     assert call("queue", "4711")[0] == 1
     (detail,) = json.loads(call("queue", "2", "--json")[1])["jobs"]
     assert detail["job"]["job_id"] == "2"
+
+
+def test_queue_lists_running_jobs_at_risk(call, capsys):
+    code, told, _ = call("queue", "--at-risk")
+    assert (code, told.split()[:3]) == (0, ["0", "running", "jobs"])
+    assert fits(told)
+    assert json.loads(call("queue", "--at-risk", "--json")[1])["jobs"] == []
+    assert call("queue", "--at-risk", "--user", "ada")[0] == 2
+    show_risks(
+        {
+            "now": 7200.0,
+            "taken_at": 7200.0,
+            "used": 0.8,
+            "probability": 0.6,
+            "jobs": [
+                {
+                    "job_id": "7",
+                    "user": "ada",
+                    "application": "solve",
+                    "requested_processors": 4,
+                    "requested_walltime": 3600.0,
+                    "limit_time": 7500.0,
+                    "limit": LIMIT,
+                }
+            ],
+        }
+    )
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "7 solve (ada, 4 cpus)" in shown
+    assert "after 1:00:00" in shown
+    assert "62% likely to end there; 6 of the last 9 like it did" in shown
+    assert "1 running job that used 80% of the limit will end there" in shown
 
 
 def test_queue_tells_of_a_job_that_has_ended(call):

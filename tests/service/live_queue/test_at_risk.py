@@ -1,0 +1,84 @@
+"""Running jobs that will probably be cut."""
+
+from asgi_client import NOW, run_of
+
+AT_RISK = "/v1/clusters/hill/at-risk"
+
+
+def job(job_id, started, *, user="ada", request=3600.0):
+    return {
+        "job_id": job_id,
+        "user": user,
+        "queue": "short",
+        "application": "solve",
+        "submit_time": started - 10,
+        "start_time": started,
+        "requested_walltime": request,
+        "requested_processors": 2,
+    }
+
+
+def run(job_id, user, runtime, request, end):
+    fields = {"application": "solve", "requested_processors": 2, "cluster": "hill"}
+    return run_of(
+        job_id, user=user, runtime=runtime, end_time=end, requested_walltime=request, **fields
+    )
+
+
+def taught(serve, url, **options):
+    """A service that knows ada, whose jobs are cut after an hour, and calm users."""
+    service = serve(url, **options)
+    calm = [run(f"c{n}", f"u{n % 20}", 600, 3600, NOW - 10_000 * (250 - n)) for n in range(240)]
+    uncut = [run(f"u{n}", "ada", 5000 + n, 36_000, NOW - 90_000 - 9000 * n) for n in range(9)]
+    cut = [run(f"a{n}", "ada", 3600, 3600, NOW - 20_000 - 9000 * n) for n in range(6)]
+    service.complete(*calm, *uncut, *cut)
+    return service
+
+
+def hand_over(service, *running):
+    machine = {"pools": [{"processors": 64, "queues": ["short"]}]}
+    body = {"taken_at": service.worker.clock(), "running": list(running), "waiting": []} | machine
+    answer = service.request("PUT", "/v1/clusters/hill/snapshot", json=body)
+    assert answer.status_code == 202, answer.text
+    service.wait_until(lambda: service.get(AT_RISK).status_code == 200)
+
+
+def test_running_jobs_that_will_probably_be_cut_are_listed_with_what_they_are_missing(
+    serve, sqlite_url
+):
+    service = taught(serve, sqlite_url)
+    now = service.worker.clock()
+    hand_over(
+        service,
+        job("1", now - 3000),
+        job("2", now - 3300),
+        job("early", now - 600),
+        job("calm", now - 3300, user="u1", request=36_000.0),
+    )
+    answer = service.get(AT_RISK).json()
+    assert [each["job_id"] for each in answer["jobs"]] == ["2", "1"]
+    first = answer["jobs"][0]
+    assert first["limit_time"] == now - 3300 + 3600
+    assert first["limit"]["probability"] >= answer["probability"] == 0.6
+    assert first["limit"]["warning"] is True
+    assert first["missing"] == 6300 - 3600
+    assert first["end_time"] == now - 3300 + 6300
+    assert service.metric("walltimed_snapshot_jobs_at_risk", cluster="hill") == 2
+    early = service.get(AT_RISK, used=0.1, probability=0).json()["jobs"]
+    assert {"early"} <= {each["job_id"] for each in early}
+
+
+def test_a_user_sees_own_jobs_at_risk_only(serve, sqlite_url):
+    service = taught(serve, sqlite_url)
+    now = service.worker.clock()
+    hand_over(service, job("1", now - 3000))
+    service.token = service.issue("bob", "self", user="bob")
+    assert service.get(AT_RISK).json()["jobs"] == []
+    service.token = service.issue("ada", "self", user="ada")
+    assert len(service.get(AT_RISK).json()["jobs"]) == 1
+
+
+def test_without_a_queue_or_with_a_share_beyond_one_there_is_an_error(service):
+    assert service.get(AT_RISK).json()["error"] == "UnknownSnapshotError"
+    answer = service.get(AT_RISK, used=2)
+    assert (answer.status_code, answer.json()["field"]) == (422, "used")
