@@ -342,7 +342,7 @@ class AtRiskJobAnswer:
 
     job_id: str
     user: str | None
-    project: str | None
+    project: Annotated[str | None, Field(description="Slurm account, PBS project.")]
     queue: str | None
     application: str | None
     requested_walltime: float

@@ -24,7 +24,7 @@ from service.operations.predicting import Predicting, Ranking
 from service.operations.queue_posting import PostingQueues
 from service.operations.queue_showing import ShowingQueues
 from service.operations.request_reports import ReportingRequests
-from service.operations.risks import ShowingRisks
+from service.operations.risk_showing import ShowingRisks
 from service.operations.what_if import WhatIf
 from service.settings import Settings
 from service.web.site import PageProcess, Website

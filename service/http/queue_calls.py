@@ -39,7 +39,7 @@ from service.http.openapi import STORE_ERRORS, Calls
 from service.operations.completing import TakingQueues
 from service.operations.queue_posting import PostingQueues
 from service.operations.queue_showing import ShowingQueues
-from service.operations.risks import ShowingRisks
+from service.operations.risk_showing import ShowingRisks
 from service.operations.what_if import WhatIf
 from terminal.scopes import Scope
 

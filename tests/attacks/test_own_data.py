@@ -50,6 +50,7 @@ OPEN = {
         {"queue": "short"},
         {"state": "running"},
     ],
+    "GET /v1/clusters/{cluster}/at-risk": [{"used": 0, "probability": 0}],
     "GET /v1/clusters/{cluster}/jobs/{job_id}": [{}],
     "POST /v1/clusters/{cluster}/what-if": [{"submission": {**ASKED, "application": "solve"}}],
     "GET /v1/ended-jobs/{job_id}": [{}],

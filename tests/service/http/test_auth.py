@@ -29,6 +29,7 @@ CALLS = [
     ("PUT", "/v1/clusters/ada/snapshot", QUEUE),
     ("GET", "/v1/clusters", None),
     ("GET", "/v1/clusters/ada/snapshot", None),
+    ("GET", "/v1/clusters/ada/at-risk", None),
     ("GET", "/v1/clusters/ada/jobs/ada", None),
     ("POST", "/v1/clusters/ada/what-if", {"submission": JOB}),
     ("GET", "/v1/ended-jobs/ada", None),
