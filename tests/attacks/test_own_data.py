@@ -73,6 +73,7 @@ OPEN = {
     "GET /tuning": [{}],
     "GET /docs": [{}],
     "GET /login": [{}],
+    "GET /favicon.ico": [],
     "GET /static/{tag}/{name}": [],  # files of the program
     "POST /login": [],  # what a session shows is what its token shows
     "POST /logout": [],
