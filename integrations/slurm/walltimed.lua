@@ -311,9 +311,15 @@ local function advice(found, minutes, config)
   return "walltimed: " .. table.concat(parts, ", ") .. whose
 end
 
+-- A limit as sbatch takes it.
+local function clock(minutes)
+  minutes = math.ceil(minutes)
+  return ("%d:%02d:00"):format(math.floor(minutes / 60), minutes % 60)
+end
+
 -- A job that will probably be cut, and a longer limit that its partition allows, if one is known.
 local function warning(found, minutes, longest)
-  local limit, cut = duration(minutes * 60)
+  local limit, cut = clock(minutes)
   if found.like_hits and found.like_runs then
     cut = ("%d of your last %d jobs like this one were ended at their limit; this one's is %s"):format(
       found.like_hits, found.like_runs, limit)
@@ -323,7 +329,7 @@ local function warning(found, minutes, longest)
   end
   local longer = found.longer and math.min(math.ceil(found.longer / 60), longest or math.huge)
   local way = "save its state before"
-  if longer and longer > minutes then way = ("ask for %s, or %s"):format(duration(longer * 60), way) end
+  if longer and longer > minutes then way = ("ask for %s, or %s"):format(clock(longer), way) end
   return "walltimed: " .. cut .. "; " .. way
 end
 

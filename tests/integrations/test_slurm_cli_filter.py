@@ -62,14 +62,15 @@ def test_the_user_is_told_how_long_such_jobs_ran(site):
     assert (done.result, done.changes) == (0, {})
 
 
-def test_a_job_that_will_probably_be_cut_is_warned(any_site):
+@pytest.mark.parametrize("time", ["01:00:00", "00:59:30"])
+def test_a_job_that_will_probably_be_cut_is_warned(site, time):
     cut = {"limit_warning": True, "like_runs": 9, "like_hits": 6, "longer_walltime": 21_600.0}
-    with fake_service(prediction(predicted_walltime=3600.0, **cut)) as service:
-        done = submit(any_site, service)
+    with fake_service(prediction(predicted_walltime=60.0, **cut)) as service:
+        done = submit(site, service, OPTIONS | {"time": time})
     assert done.told == [
         (
             "walltimed: 6 of your last 9 jobs like this one were ended at their limit; "
-            "this one's is 60 min; ask for 6 h 00 min, or save its state before"
+            "this one's is 1:00:00; ask for 6:00:00, or save its state before"
         )
     ]
 

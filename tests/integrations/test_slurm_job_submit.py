@@ -420,7 +420,7 @@ CUT = {
 }
 """Fields of the answer about a job that will probably be cut."""
 
-LIKE_NINE = "6 of your last 9 jobs like this one were ended at their limit; this one's is 60 min"
+LIKE_NINE = "6 of your last 9 jobs like this one were ended at their limit; this one's is 1:00:00"
 
 
 @pytest.mark.parametrize(
@@ -429,14 +429,14 @@ LIKE_NINE = "6 of your last 9 jobs like this one were ended at their limit; this
         (
             {"partition": "long"},
             {},
-            f"{LIKE_NINE}; ask for 6 h 00 min, or save its state before",
+            f"{LIKE_NINE}; ask for 6:00:00, or save its state before",
         ),
         (
             {"time_limit": 30, "partition": "short"},  # whose jobs may run for an hour
             {"like_hits": 0},
             (
-                "such a job is ended at its limit of 30 min with a probability of 72%; "
-                "ask for 60 min, or save its state before"
+                "such a job is ended at its limit of 0:30:00 with a probability of 72%; "
+                "ask for 1:00:00, or save its state before"
             ),
         ),
         (
