@@ -183,11 +183,11 @@ class LimitHits:
         )
         request = submission.requested_walltime
         return LimitRisk(
-            probability=probability,
+            probability=float(probability),
             reason=CHAIN if is_chain else "history" if runs else "others",
             runs=like,
             hits=hits,
-            longer_walltime=longer if longer > request else None,
+            longer_walltime=float(longer) if longer > request else None,
             longer_reason=_reason_of(longer, request, probability, is_chain=is_chain),
         )
 
