@@ -29,7 +29,6 @@ def jobs_at_risk(
     Args:
         snapshot: of the cluster's jobs.
         state: of the cluster's predictors.
-        now: Unix seconds.
         used: least share of its limit that a job has run for.
         least: probability.
     """
