@@ -1,6 +1,7 @@
 """The databases that tests run on, how long tests may try, and how they start processes."""
 
 import atexit
+import logging
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 
 import pytest
+import structlog
 from compiling import MOST_SECONDS, Compilations, compile_once
 from embedded_postgres import EmbeddedPostgres, PostgresMissingError
 from examples import LONG, QUICK
@@ -99,6 +101,16 @@ def pytest_runtest_protocol(item):
     is_cold = item.get_closest_marker("cold") is not None
     with warm.off() if warm and is_cold else nullcontext():
         return (yield)
+
+
+@pytest.fixture(autouse=True)
+def own_logging():
+    """Whatever is configured of logging ends with the test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

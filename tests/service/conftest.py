@@ -1,11 +1,9 @@
 """Services and commands inside the test process."""
 
 import asyncio
-import logging
 from contextlib import ExitStack
 
 import pytest
-import structlog
 from asgi_client import InProcess
 from command_line import refused, walltimed  # noqa: F401 - fixtures
 
@@ -45,16 +43,6 @@ def played_here(monkeypatch):
         return await asyncio.to_thread(function, *arguments)
 
     monkeypatch.setattr(ForecastProcess, "run", run)
-
-
-@pytest.fixture(autouse=True)
-def own_logging():
-    """Whatever is configured of logging ends with the test."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:], root.level = handlers, level
-    structlog.reset_defaults()
 
 
 @pytest.fixture

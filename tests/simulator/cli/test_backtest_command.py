@@ -81,10 +81,15 @@ def test_json_has_schema_2(walltimed, log):
         assert list(each) == [
             "method", "wait_seconds", "longest_wait_seconds", "bounded_slowdown",
             "mean_error_seconds", "underestimation_rate", "idle_processor_hours", "change",
-            "change_beyond_order_by_request",
+            "change_beyond_order_by_request", "choice",
         ]  # fmt: skip
         wait = each["wait_seconds"]
         assert wait["low"] <= wait["mean"] <= wait["high"]
+    auto, *others = (each["choice"] for each in document["methods"])
+    assert others == [None, None]
+    assert 0 < sum(auto["users"].values()) <= document["users"]
+    assert auto["users"].keys() <= auto["costs"].keys()
+    assert next(iter(auto["costs"].values())) == 0
     assert document["jobs"] == 400
     assert document["from_unix_seconds"] < document["to_unix_seconds"]
 

@@ -7,6 +7,7 @@ import json
 import pytest
 from workloads import log_of, synthetic
 
+from simulator.replay.trace_replay import InProcess
 from simulator.reports.schedule_report import PICTURES
 from simulator.scheduling.schedule_file import WrittenSchedule
 from simulator.traces.swf import read_swf, write_swf
@@ -229,7 +230,11 @@ def test_an_engine_that_is_not_dask_is_refused(refused, log):
 
 @pytest.mark.parametrize("method", ["auto", "least-cost"])
 @pytest.mark.parametrize("order", ["fcfs", "response-ratio"])
-def test_estimates_of_a_live_service_make_the_same_schedule(simulations, longer_log, method, order):
+def test_estimates_of_a_live_service_make_the_same_schedule(
+    simulations, longer_log, method, order, monkeypatch
+):
+    # A service hears of no starts from a simulation.
+    monkeypatch.setattr(InProcess, "note", lambda *_: None)
     service, in_process = simulations(
         longer_log, "--limit", 250, "--estimates", "service", "--method", method,
         "--estimates", method, "--policy", "easy-sjbf", "--order", order,
