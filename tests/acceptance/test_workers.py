@@ -24,16 +24,17 @@ def listeners(service: Service) -> list[int]:
 
 
 def listens(pid: int, socket: Path) -> bool:
-    """Whether a process has the listening socket open."""
+    """Whether a process has the listening socket open; one that has just ended has none."""
     inodes = {
         line.split()[6]
         for line in Path("/proc/net/unix").read_text().splitlines()
         if line.endswith(f" {socket}")
     }
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # closed meanwhile
-            if str(link.readlink()).strip("socket:[]") in inodes:
-                return True
+    with suppress(FileNotFoundError):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):  # closed meanwhile
+                if str(link.readlink()).strip("socket:[]") in inodes:
+                    return True
     return False
 
 
