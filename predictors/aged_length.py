@@ -13,10 +13,10 @@ times its own length later."""
 
 
 FULL_PRIORITY = 1e6
-"""The priority by accuracy and aging that gets the largest site factor; it grows without end."""
+"""Priority by accuracy and aging from which on a site factor is the largest."""
 
 SITE_FACTOR_STEPS = 100
-"""Levels of site factors: with more of them jobs that are as good as equal are updated for ever."""
+"""Number of levels of site factors; with more, nearly equal jobs would be updated for ever."""
 
 
 def aged_length(

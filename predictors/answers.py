@@ -306,7 +306,7 @@ class DistributionMethod:
 
 
 def without_distribution(prediction: Prediction) -> Prediction:
-    """Return the prediction as ``predict`` gives it."""
+    """Return the prediction without interval, median and mean, as ``predict`` gives it."""
     return replace(prediction, interval=None, median=None, mean=None)
 
 

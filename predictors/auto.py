@@ -224,6 +224,6 @@ def named(costs: CandidateCosts) -> Mapping[str, float]:
 
 @lru_cache
 def prior_by_forest(price: float) -> Gains:
-    """Return ``prior_of`` for the candidates of forest."""
-    half, whole, *_ = prior_of(price)
-    return 0.0, half, whole, 0.0, 0.0
+    """Return the differences of cost of the forest's candidates on a cluster without runs."""
+    wary, warier, *_ = prior_of(price)
+    return 0.0, wary, warier, 0.0, 0.0

@@ -71,7 +71,7 @@ BOUND = 6.9
 """Largest logit either way: probabilities lie within [0.001, 0.999]."""
 
 CHAIN = "chain"
-"""Reason of a job that means to go on where another was cut."""
+"""Reason of a job whose like were cut and followed at once by another, again and again."""
 
 LIKELY = 0.2
 """Probability from which on a longer request is suggested."""
@@ -112,8 +112,8 @@ class LimitRisk(Struct, frozen=True, kw_only=True, gc=False):
             again; ``others`` without runs of the user; ``young-cluster``; ``no-user``.
         runs: number of the user's last runs with its application, request and processors.
         hits: number of them that ended at the limit.
-        longer_walltime: seconds that hold LONGER_SHARE of such jobs, more than the request; None
-            where there is no such walltime.
+        longer_walltime: quantile at LONGER_SHARE of the runtimes of such jobs, with a margin, in
+            seconds; None where it is not beyond the request, or not known.
         longer_reason: ``history``, or why there is none: ``unlikely`` below LIKELY, ``chain``,
             ``too-few-uncut``, ``enough`` where the request holds as many, or that of the
             probability.
@@ -155,7 +155,7 @@ class LimitHits:
 
     def observe(self, completion: Completion) -> None:
         """Store a run that has ended; a hit as one that ran for its request."""
-        submission = normalised(completion.submission)
+        submission = with_application_stem(completion.submission)
         request = submission.requested_walltime
         runtime = request if completion.met_limit else min(completion.runtime, NEARLY * request)
         self._recent.add(replace(completion, submission=submission, runtime=runtime))
@@ -200,7 +200,7 @@ class LimitHits:
         return window.first, window.stop, window.newest
 
     def _job(self, submission: Submission) -> Job:
-        user, _, _, application = self._recent.ids_of(normalised(submission))
+        user, _, _, application = self._recent.ids_of(with_application_stem(submission))
         return (
             user,
             application,
@@ -232,8 +232,8 @@ def _reason_of(longer: float, request: float, probability: float, *, is_chain: b
     return "too-few-uncut" if longer == NOT_KNOWN else "enough"
 
 
-def normalised(submission: Submission) -> Submission:
-    """Return the submission without digits in its application."""
+def with_application_stem(submission: Submission) -> Submission:
+    """Return the submission with the stem of its application: # for each run of digits."""
     application = without_digits(submission.application)
     if application == submission.application:
         return submission

@@ -24,10 +24,13 @@ FEWEST_SECONDS = 14 * 86400
 """Time after which a queue knows how long its longest waits are."""
 
 GROWTH = 1.05
-"""Factor from step to step of a site factor: it is renewed when the ratio has grown by that."""
+"""Ratio of two successive steps: a site factor is renewed when its job's ratio grew by that."""
 
 MOST_STEPS = 200
 """Steps up to the largest site factor: a job of 10 minutes that has waited for six weeks."""
+
+USUAL_SITE_FACTOR = 10_000
+"""The largest site factor where there are no other weights; so a step is 50."""
 
 
 def response_ratio(
@@ -43,8 +46,13 @@ def steps_of_ratio(ratio: float, lowest: float) -> int:
 
 
 def steps_of_overdue(wait: int) -> int:
-    """Return the number of steps of a job that goes first; who has waited longer has more."""
+    """Return the number of steps of an overdue job, which grows with its wait."""
     return MOST_STEPS + 1 + int(log(1.0 + wait / 3600.0) / log(GROWTH))
+
+
+def largest_ratio_factor(age_weight: int, other_weights: int) -> int:
+    """Return the largest site factor: the sum of other weights; without, a step outweighs ages."""
+    return other_weights or max(USUAL_SITE_FACTOR, MOST_STEPS * age_weight)
 
 
 def factor_of_steps(steps: int, largest: int) -> int:

@@ -1,4 +1,4 @@
-"""The numbers of a prediction in words: likely, range and planned, and owner runs they rest on.
+"""The numbers of a prediction in words: likely, range and planned, and the runs they rest on.
 
 Pages and commands use the same words. The functions take fields of answers, so that commands load
 no models of the API.

@@ -32,7 +32,7 @@ DEFAULTS = {
     "port": 8580,
     "token_file": "/etc/walltimed/filter-token",  # of scope predict; without it no token is sent
     "cluster": "default",
-    "budget_seconds": 0.2,  # for the whole exchange, connecting included
+    "budget_seconds": 0.2,  # for all exchanges of a job, connecting included
     "accuracy": False,  # whether a second call fetches the priority of the user's accuracy group
     "pause_seconds": 15,  # without a call after a failure
     "users": None,  # a list; null means everybody

@@ -321,11 +321,13 @@ end
 local function warning(found, minutes, longest)
   local limit, cut = clock(minutes)
   if found.like_hits and found.like_runs then
-    cut = ("%d of your last %d jobs like this one were ended at their limit; this one's is %s"):format(
+    cut = ("%.0f of your last %.0f jobs like this one were ended at their limit; this one's is %s"):format(
       found.like_hits, found.like_runs, limit)
   else
-    cut = ("such a job is ended at its limit of %s with a probability of %.0f%%"):format(
-      limit, 100 * (found.limit_probability or 1))
+    cut = "such a job is ended at its limit of " .. limit
+    if found.limit_probability then
+      cut = cut .. (" with a probability of %.0f%%"):format(100 * found.limit_probability)
+    end
   end
   local longer = found.longer and math.min(math.ceil(found.longer / 60), longest or math.huge)
   local way = "save its state before"
@@ -373,8 +375,8 @@ local function apply(job, found, minutes, is_given, longest, config)
   local line = rung >= LADDER.advise and line_for(found, minutes, longest, config)
   if line then slurm.log_user("%s", line) end
   if rung >= LADDER["default-limit"] and not is_given and is_safe_to_kill_at(found, config) then
-    local longest = math.max(found.predicted, found.upper) * math.max(1, config.limit_margin)
-    minutes = math.min(minutes, whole_minutes(longest))
+    local limit = math.max(found.predicted, found.upper) * math.max(1, config.limit_margin)
+    minutes = math.min(minutes, whole_minutes(limit))
     job.time_limit = minutes
   end
   local soft = whole_minutes(math.max(found.predicted, config.soft_floor_seconds))

@@ -39,12 +39,14 @@ AGEING = 0.97
 
 NOT_KNOWN = -1.0
 
-Span = tuple[int, int, int, int]
+LastRows = tuple[int, int, int, int]
 """First row, end of the rows, last row of the user, and most runs of the user that count."""
 
 
 @compiled
-def walltime_within(columns: Columns, rows: Span, job: Job, share: float, elapsed: float) -> float:
+def walltime_within(
+    columns: Columns, rows: LastRows, job: Job, share: float, elapsed: float
+) -> float:
     """Return a round walltime that holds a share of jobs; NOT_KNOWN from too few uncut runs.
 
     Args:
@@ -89,7 +91,7 @@ def walltime_within(columns: Columns, rows: Span, job: Job, share: float, elapse
 
 
 @compiled
-def share_running(columns: Columns, rows: Span, job: Job, elapsed: float) -> float:
+def share_running(columns: Columns, rows: LastRows, job: Job, elapsed: float) -> float:
     """Return the share of the user's uncut runs that were longer than ``elapsed`` seconds.
 
     It is shrunk, by the weight of one run, to half of the share of the limit that is left.

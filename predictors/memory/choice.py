@@ -213,8 +213,9 @@ NO_GAINS: Gains = (0.0, 0.0, 0.0, 0.0, 0.0)
 def prior_of(price: float) -> Gains:
     """Return the differences of cost on a cluster without runs.
 
-    They are an assumption, not a measurement of the site: before anything is known, a share on the
-    request is taken to cost 3, 8 and 20% less at a price of 1, 3 and 10 mean runtimes.
+    They are an assumption, not a measurement of the site: before anything is known, the larger
+    share on the request is taken to cost 3, 8 and 20% less at a price of 1, 3 and 10 mean runtimes,
+    the smaller one half of that.
     """
     warier = -0.03 * price / (1.0 + price / 20.0)
     return warier / 2, warier, 0.0, 0.0, 0.0

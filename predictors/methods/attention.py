@@ -136,7 +136,7 @@ class Attention(DistributionMethod):
 
 
 def on_two_cores(begin: int, end: int, work: Callable[[int, int], None]) -> None:
-    """Do the work of rows, none of which depends on another: of many rows on two cores."""
+    """Apply ``work`` to rows that do not depend on each other, to many on two cores."""
     if end - begin < ROWS_FOR_THREADS:
         work(begin, end)
         return

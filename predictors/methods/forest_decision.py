@@ -201,10 +201,8 @@ def score_rows(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     """
     oldest, begin, end = rows
     numbers, attributes, _ = columns
-    work, nobody = (
-        (no_support(), np.empty(_COUNT, np.float32)),
-        np.zeros(running.shape[1], np.float32),
-    )
+    work = (no_support(), np.empty(_COUNT, np.float32))
+    nobody = np.zeros(running.shape[1], np.float32)
     for row in range(begin, end):
         numbers[PIT, row] = numbers[NONCONFORMITY, row] = -1.0
         if attributes[USER, row] >= 0:

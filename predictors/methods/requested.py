@@ -27,4 +27,4 @@ class Requested:
         return request_of(submission, method=self.name, basis=_BASIS)
 
     def observe(self, completion: Completion) -> None:
-        """Do nothing."""
+        """Ignore the run: a request needs no history."""

@@ -1,6 +1,6 @@
-"""Read runs of any table with separators, of which it is named where the fields of a run are.
+"""Read runs of any table with separators, given the column of each field of a run.
 
-The CSV that ``walltimed export`` writes names its columns by these fields itself.
+The CSV that ``walltimed export`` writes names its columns by these fields.
 """
 
 import csv
@@ -36,7 +36,7 @@ _SEPARATORS = ("\t", "|", ";", ",", "\x1f", ":", " ")
 _ESCAPED = re.compile(r"'[=+\-@\t\r]")
 
 TRIED, TOO_MANY = 1000, 0.2
-"""Runs by which the unit of requests is checked, and the share that may outlive them twice."""
+"""Number of first rows that check the unit of requests, and most share over twice the request."""
 
 
 class UnitError(SkippedError):
@@ -135,7 +135,7 @@ def read_table(
 
 
 def _is_comment(line: str, sources: Sequence[Source]) -> bool:
-    """Return whether a line before the first row tells nothing; a line of names may begin so."""
+    """Return whether a line before the first row is a comment; names may follow a # as well."""
     is_marked = line.lstrip().startswith("#")
     return is_marked and (are_numbers(sources) or _separator(_names(line), sources) is None)
 
@@ -197,7 +197,7 @@ def numbered_rows(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells of every row; quoted cells may hold separators and line breaks.
 
-    A row that cannot be told into cells has none.
+    A row that cannot be split into cells yields an empty list.
     """
     begin = 0
 

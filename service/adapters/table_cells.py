@@ -61,7 +61,7 @@ _PATTERNS = (
     "%a, %d %b %Y %H:%M:%S",
     "%a, %d %b %Y %H:%M:%S %z",
 )
-"""Patterns in which nobody takes a day for a month."""
+"""Patterns in which day and month cannot be confused."""
 
 _DIGITS = re.compile(r"\d{1,20}(?:\.\d{1,20})?")  # of nanoseconds, too
 _CLOCK = re.compile(
@@ -139,7 +139,7 @@ def _by_pattern(cell: str, pattern: str, zone: tzinfo) -> float:
     try:
         time = datetime.strptime(cell, pattern)  # noqa: DTZ007 - the zone follows
         return (time if time.tzinfo else time.replace(tzinfo=zone)).timestamp()
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, re.error) as error:  # re.error: %d twice
         raise CellError(f"which is not of the form {pattern}") from error
 
 

@@ -20,6 +20,10 @@ _SPANS = (
 )
 
 
+LONGEST_NUMBER = 10
+"""Digits from which on a column is a name, and no number."""
+
+
 class ColumnsError(ValueError):
     """The columns of a table are named wrongly."""
 
@@ -43,7 +47,7 @@ class Source:
     @property
     def is_number(self) -> bool:
         """Whether the column is given by its number."""
-        return self.column.isdecimal()
+        return self.column.isdecimal() and len(self.column) < LONGEST_NUMBER
 
     def place_in(self, names: Sequence[str]) -> int | None:
         """Return the place of the column in a line of names; None if it is not there."""

@@ -158,14 +158,14 @@ def recorded_runs(log: LogFile, format_: str) -> "RecordedLog":
     history = read_history(replace(log, format=format_))
     if log.on_error is OnError.REFUSE:
         refuse_malformed({log.path: history}, "Nothing was played", "leaves them out")
-    clusters = sorted({report.completion.submission.cluster for report in history.reports})
+    reports = [*history.reports]
+    clusters = sorted({report.completion.submission.cluster for report in reports})
     if len(clusters) > 1:
         raise CommandError(
             f"{log.path} has jobs of the clusters {', '.join(clusters)}; each has its own "
             "scheduler and needs its own file.",
             ExitCode.USAGE,
         )
-    reports = [*history.reports]
     eligible = [submitted_at(report.completion, report.eligible_time) for report in reports]
     recorded = trace_of(eligible, [report.gpus for report in reports])
     return replace(

@@ -11,7 +11,7 @@ from service.cli.connection import ClusterName, TokenFile, Url, asking
 from terminal.console import CommandError, ExitCode, err, out, print_json
 from terminal.options import AsJson
 from terminal.prediction_words import limit_words, no_range, number_rows, prediction_rows
-from terminal.words import duration, moment, moment_within, walltime
+from terminal.words import counted, duration, moment, moment_within, walltime
 
 WIDTHS = {
     "JOBID": 10,
@@ -90,7 +90,7 @@ def show_risks(answer: dict[str, Any]) -> None:
         limit = walltime(job["requested_walltime"])
         cut = f"{moment(job['limit_time'], now)}, after {limit}"
         print_facts({"cut": cut, "at limit": limit_words(job["limit"])})
-    count = f"{len(answer['jobs']):,} running jobs" if len(answer["jobs"]) != 1 else "1 running job"
+    count = counted(len(answer["jobs"]), "running job")
     text = (
         f"{count} that used {answer['used']:.0%} of the limit will end there with a probability "
         f"of {answer['probability']:.0%} or more; by the queue of {moment(answer['taken_at'], now)}"

@@ -16,7 +16,7 @@ from rich.markup import escape
 from service.cli.connection import ClusterName, ClusterService, TokenFile, Url, asking
 from terminal.console import CommandError, ExitCode, cell, err, out, print_json
 from terminal.options import AsJson, period_of
-from terminal.words import local, walltime
+from terminal.words import counted, local, walltime
 
 MOST_USERS = 1000
 """Users of one list."""
@@ -205,7 +205,8 @@ def cut_lines(answer: dict[str, Any]) -> list[str]:
     key = "user" if "users" in answer else "application"
     rows = sorted(rows_of(answer), key=lambda row: -row["cut_hours"])
     parts = [most_cut(rows, key), most_cut(answer["queues"], "queue")]
-    text = f"{cut:,} runs ended at their limit, after {hours:,.0f} h: {'; '.join(parts)}."
+    runs = counted(cut, "run")
+    text = f"{runs} ended at their limit, after {hours:,.0f} processor hours: {'; '.join(parts)}."
     return ["", *textwrap.wrap(text, 80)]
 
 

@@ -70,7 +70,7 @@ class Counted(NamedTuple):
         return f"{self.name}: {compilations() - self.before} functions"
 
     def __str__(self) -> str:
-        """Return the same text at the end."""
+        """Return part and number of its functions, for the line that stays."""
         return self.__rich__()
 
 

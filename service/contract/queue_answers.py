@@ -114,7 +114,9 @@ class LiveJobAnswer:
     position: Annotated[
         int | None, Field(description="Place among the jobs that wait for the same processors.")
     ]
-    predicted_walltime: Annotated[float | None, Field(description="As it was last predicted.")]
+    predicted_walltime: Annotated[
+        float | None, Field(description="Least-cost estimate, as it was last predicted.")
+    ]
     basis: Annotated[
         BasisField | None,
         Field(description="Basis of `predicted_walltime`; null before the first forecast."),
@@ -226,7 +228,7 @@ class EndedRunAnswer:
     runtime: Annotated[float, Field(description="Seconds from start to end.")]
     status: str
     predicted_walltime: Annotated[
-        float | None, Field(description="Null if no prediction was recorded.")
+        float | None, Field(description="Least-cost estimate; null if no prediction was recorded.")
     ]
     likely: Annotated[
         float | None, Field(description="Median; null if none was recorded for this job.")

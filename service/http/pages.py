@@ -23,6 +23,7 @@ from service.errors import (
     ServiceError,
 )
 from service.http import openapi
+from service.http.gate import is_browser
 from service.http.json_calls import answer
 from service.http.openapi import HIDDEN, Calls
 from service.http.trusted_proxy import TrustedProxy
@@ -253,7 +254,7 @@ class Pages:
 
     async def nowhere(self, request: Request, error: Exception) -> Response:
         """Answer a path at which there is nothing: by a page to browsers, in JSON to programs."""
-        if "text/html" not in request.headers.get("accept", ""):
+        if not is_browser(request.scope):
             return await answer(request, error)
         try:
             visitor = await self.visitors.visitor(request)

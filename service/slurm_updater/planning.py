@@ -10,7 +10,6 @@ from predictors.aged_length import SITE_FACTOR_STEPS, accuracy_factor, site_fact
 from predictors.response_ratio import (
     LONGEST,
     OFFSET,
-    SHORTEST,
     factor_of_steps,
     response_ratio,
     steps_of_overdue,
@@ -63,7 +62,6 @@ class UpdateRules(Struct, frozen=True, kw_only=True):
         soft_floor: seconds below which no TimeMin is set.
         largest: the site factor of what comes first; under ``sjf-aging`` what a day of waiting
             adds to a job's priority.
-        offset, shortest, longest: of ``response-ratio``, in seconds.
         overdue_after: seconds of waiting after which a job goes first under ``response-ratio``.
     """
 
@@ -73,9 +71,6 @@ class UpdateRules(Struct, frozen=True, kw_only=True):
     soft_floor: float
     order: Order
     largest: int
-    offset: int = OFFSET
-    shortest: int = SHORTEST
-    longest: int = LONGEST
     overdue_after: float = inf
 
 
@@ -252,8 +247,7 @@ def _ratio_factor(length: int, wait: int, rules: UpdateRules) -> int:
     if wait > rules.overdue_after:
         steps = steps_of_overdue(wait)
     else:
-        ratio = response_ratio(wait, length, rules.offset, rules.shortest, rules.longest)
-        steps = steps_of_ratio(ratio, rules.offset / rules.longest)
+        steps = steps_of_ratio(response_ratio(wait, length), OFFSET / LONGEST)
     return min(LARGEST_SITE_FACTOR, factor_of_steps(steps, rules.largest))
 
 

@@ -28,11 +28,10 @@ NODE_FORMAT = "%N|%R|%C"
 """sinfo's line for each node and partition: node, partition, processors by use."""
 
 LONGEST_AGE = 7 * 24 * 3600
+"""Slurm's default of PriorityMaxAge, in seconds."""
 
 OTHER_WEIGHTS = ("PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition")
-"""Beside these the ratio of wait and length weighs as much as they do together, as a twin plays."""
-
-"""Slurm's default of PriorityMaxAge, in seconds."""
+"""Weights whose sum is the usual largest site factor of the order ``response-ratio``."""
 
 PLANNED_JOBS = 500
 """Slurm's default of ``bf_max_job_test``."""

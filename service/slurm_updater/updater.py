@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from predictors.response_ratio import MOST_STEPS
+from predictors.response_ratio import USUAL_SITE_FACTOR, largest_ratio_factor
 from service.slurm_updater.planning import (
     BY_PREDICTION,
     Estimate,
@@ -40,16 +40,14 @@ OPT_OUT = "walltimed=off"
 AGAIN_AFTER = 3600.0
 """Seconds of waiting after which a job is predicted again, where that matters; then twice, …"""
 
-USUAL_SITE_FACTOR = 10_000
-
 
 class UpdaterOptions(Struct, frozen=True, kw_only=True):
     """The options of the updater.
 
     Attributes:
         cluster: the history's name; by default Slurm's ClusterName.
-        site_factor: of the job that comes first; None: what Slurm's age factor adds in a day under
-            ``sjf-aging``, at least 200 times that of a week under ``response-ratio``, else
+        site_factor: of the job that comes first; None: under ``sjf-aging`` what Slurm's age factor
+            adds in a day, under ``response-ratio`` that of ``largest_ratio_factor``, else
             ``USUAL_SITE_FACTOR``.
         overdue_after: seconds of waiting after which a job goes first under ``response-ratio``.
         soft_floor: seconds below which no TimeMin is set.
@@ -403,12 +401,9 @@ def rules_of(options: UpdaterOptions, site: ControllerSettings) -> tuple[UpdateR
 
 
 def _usual_factor(order: Order, site: ControllerSettings) -> int:
-    """Return the largest site factor where no option names one.
-
-    Under ``response-ratio`` it weighs as much as all other factors, or a step outweighs ages.
-    """
+    """Return the largest site factor where no option names one."""
     if order is Order.SJF_AGING:
         return site.age_of_a_day
     if order is Order.RESPONSE_RATIO:
-        return site.other_weights or max(USUAL_SITE_FACTOR, MOST_STEPS * site.age_weight)
+        return largest_ratio_factor(site.age_weight, site.other_weights)
     return USUAL_SITE_FACTOR

@@ -319,7 +319,7 @@ class SqliteLogReader:
         return int(counted[0])
 
     def refresh(self) -> None:
-        """Do nothing: `has_news` sees every commit at once."""
+        """Return at once: ``has_news`` sees every commit."""
 
     def close(self) -> None:
         """Close the connection."""

@@ -66,7 +66,7 @@ FAILED = Basis(jobs=0, reason="failure")
 """Basis of the answer in place of a failed method."""
 
 NEXT_JOB = Submission(requested_walltime=3600.0, submit_time=LATEST_TIME, user="u")
-"""Job that is asked about to have all runs counted."""
+"""Invented job; to answer it, methods rank all observed runs."""
 
 LIMITS = "limits"
 """Label of the probability of a hit in the metrics of failures."""
@@ -287,7 +287,7 @@ class ClusterState:
             return nothing_known(FAILED.reason)
 
     def remember_users(self, runs: Sequence[Completion]) -> None:
-        """Let what is no method observe the cluster's last runs, in order."""
+        """Let accuracy groups, correction and limits observe the cluster's last runs, in order."""
         for run in runs:
             self.accuracy_groups.observe(run)
             self.correction.observe(run)
@@ -310,7 +310,7 @@ class ClusterState:
             self.learn(run, self.windowed)
 
     def observe(self, completion: Completion, methods: Collection[str]) -> None:
-        """Let methods, and what else follows the history, observe a completion."""
+        """Let methods, accuracy groups, correction and limits observe a completion."""
         self.learn(completion, methods)
         self.remember_users((completion,))
 

@@ -60,7 +60,7 @@ def give_way(process_id: int) -> None:
 
 
 def nothing() -> None:
-    """Do nothing."""
+    """Return at once, for a process that prepares nothing."""
 
 
 class ChildProcess:

@@ -70,13 +70,11 @@ class OrderEffect(NamedTuple):
         )
 
 
-def effect_of(
-    rules: SlurmRules, site_factor: int | None = None, order: str = RESPONSE_RATIO
-) -> OrderEffect:
+def effect_of(rules: SlurmRules, site_factor: int | None, order: str) -> OrderEffect:
     """Return the effect of an order under the rules of a site.
 
     Args:
-        site_factor: the largest site factor that the site sets; None: by the age of a day.
+        site_factor: the largest site factor that the site sets; None: the usual one of the order.
         order: by length.
     """
     largest = _largest(rules, site_factor, order)

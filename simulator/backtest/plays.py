@@ -127,7 +127,7 @@ class Task(NamedTuple):
         number: place of the source among all sources of estimates.
         repetition: 0 is the log itself, others are shaken.
         reuses: whether repetitions take over the estimates of the log itself.
-        known: the estimates to take over, by place in the log.
+        known: estimates and lengths to take over, a row of each, by place in the log.
     """
 
     number: int

@@ -13,15 +13,14 @@ from simulator.backtest.verdict import Backtest
 from simulator.scheduling.estimates import EXACT
 from simulator.scheduling.ratio_rules import RESPONSE_RATIO
 from simulator.scheduling.semantics import HAND_OVERS, PBS, SLURM
-from terminal.words import big, counted, duration, less_or_more, listed, one_in
+from terminal.words import HOUR, big, counted, duration, less_or_more, listed, one_in
 
 NEAR = 1.1
 """Predictions of a week are good if their error is at most this multiple of the whole log's."""
 
-LEAST = 0.05
+LEAST_SHOWN = 0.05
 """A smaller number would be written as 0.0."""
 
-HOUR = 3600
 HOURS_OF_YEAR = 8766
 
 FIRST_WEEK = (
@@ -117,13 +116,13 @@ def _in_a_year(tested: Backtest) -> Iterator[str]:
     idle, waited = tested.idle_hours_a_year, tested.waited_hours_a_year
     size = tested.site.cores_of_node
     hours, unit = abs(idle) / size, "node" if size > 1 else "processor"
-    if hours >= LEAST:
+    if hours >= LEAST_SHOWN:
         alike = hours / HOURS_OF_YEAR
         yield (
             f"{big(hours)} {unit}-hours {'fewer' if idle >= 0 else 'more'} would be idle while "
-            f"jobs wait{f', as many as {big(alike)} {unit}s have' if alike >= LEAST else ''}"
+            f"jobs wait{f', as many as {big(alike)} {unit}s have' if alike >= LEAST_SHOWN else ''}"
         )
-    if abs(waited) >= LEAST:
+    if abs(waited) >= LEAST_SHOWN:
         yield f"jobs would wait {big(abs(waited))} hours {'less' if waited >= 0 else 'more'} in all"
 
 

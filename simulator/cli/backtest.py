@@ -62,8 +62,6 @@ SCHEDULERS = (*TWINS, *POLICIES)
 
 DEFAULT_PAGE = Path("backtest.html")
 
-WIDTH = 80
-
 
 def backtest(
     context: typer.Context,
@@ -174,6 +172,7 @@ def backtest(
         scheduler_of,
         site_of,
     )
+    from simulator.backtest.document import WIDTH
     from simulator.backtest.plays import return_freed_arrays, tasks_of
     from simulator.backtest.site import ReadLog
     from simulator.backtest.sorting import sorting_of

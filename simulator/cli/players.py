@@ -179,4 +179,4 @@ class RemotePlayer:
         self._client.observe(*ended)
 
     def note(self, started: Sequence[Completion]) -> None:
-        """Do nothing: a service learns of starts from its resource manager."""
+        """Ignore starts: a service learns of them from its resource manager."""

@@ -49,11 +49,11 @@ def read_predictions(path: str | Path, method: str | None = None) -> Mapping[int
     if not lines or tuple(lines[0].split(separator)[:3]) != HEADS[:3]:
         raise PredictionsFileError(f"{path} does not begin with the heads {', '.join(HEADS[:3])}.")
     found: dict[str, dict[int, float]] = {}
-    for number, fields in enumerate(csv.reader(lines[1:], delimiter=separator), 2):
+    for number, line in enumerate(lines[1:], 2):
         try:
-            job, name, seconds = fields[:3]
+            job, name, seconds = next(csv.reader([line], delimiter=separator))[:3]
             found.setdefault(name, {})[int(job)] = positive(float(seconds))
-        except ValueError:
+        except (ValueError, csv.Error):
             raise PredictionsFileError(f"{path}, line {number}: no prediction.") from None
     if method is None and len(found) == 1:
         return next(iter(found.values()))

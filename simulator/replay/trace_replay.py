@@ -285,11 +285,12 @@ def events(runs: Sequence[Completion]) -> Iterator[Step]:
     end = np.array([run.end_time for run in runs], dtype=float)
     start = np.array([run.start_time for run in runs], dtype=float)
     starts = np.argsort(start, kind="stable")
+    times = start[starts]
     told = 0
     for step in steps(submit, end):
         until = told
         if step.submitted:
-            until = int(np.searchsorted(start[starts], submit[step.submitted[-1]], side="right"))
+            until = int(np.searchsorted(times, submit[step.submitted[-1]], side="right"))
         yield Step(step.ended, step.submitted, starts[told:until].tolist())
         told = max(told, until)
 

@@ -22,18 +22,10 @@ AGED_FORMULA = (
 """The order ``sjf-aging`` as a site sets it, with ``eligible_time_enable``."""
 
 
-def ratio_formula(rules: RatioRules, overdue_after: int | None = None) -> str:
-    """Return the order ``response-ratio`` as a site sets it, with ``eligible_time_enable``.
-
-    Args:
-        rules: the numbers of the order.
-        overdue_after: seconds of waiting after which a job goes first; None: none does.
-    """
+def ratio_formula(rules: RatioRules) -> str:
+    """Return the order ``response-ratio`` as a site sets it, with ``eligible_time_enable``."""
     length = f"max({rules.shortest}, min({rules.longest}, {LENGTH} or walltime))"
-    ratio = f"(eligible_time + {rules.offset}) / {length}"
-    if overdue_after is None:
-        return ratio
-    return f"{ratio} + 1000000 * max(0, eligible_time - {overdue_after})"
+    return f"(eligible_time + {rules.offset}) / {length}"
 
 
 class FormulaError(ValueError):

@@ -10,7 +10,7 @@ RESPONSE_RATIO = "response-ratio"
 
 
 class RatioError(ValueError):
-    """A number of the order is impossible."""
+    """Raised when a number of the order is impossible."""
 
     exit_code = ExitCode.USAGE
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE, largest_site_factor
-from predictors.response_ratio import MOST_STEPS
+from predictors.response_ratio import USUAL_SITE_FACTOR, largest_ratio_factor
 from simulator.engine.machine import CORRECTION_NUMBERS
 from simulator.engine.policies import NUMBERS, POLICIES, backfilling, conservative
 from simulator.engine.policies.conservative import COMPRESSIONS
@@ -43,9 +43,6 @@ TWIN_ORDERS: Mapping[str, Sequence[str]] = {
     SLURM: ("fcfs", "sjf", SJF_AGING, RESPONSE_RATIO, PSP_AGING),
     PBS: ("fcfs", "sjf", SJF_AGING, RESPONSE_RATIO),
 }
-
-USUAL_SITE_FACTOR = 10_000
-"""The largest site factor where there are no other weights; so a step is 50."""
 
 WHOLE_QUEUE = 2**31
 """A reservation depth that no queue exceeds."""
@@ -203,8 +200,8 @@ class Semantics:
         if self.order == PSP_AGING:
             return USUAL_SITE_FACTOR
         if self.order == RESPONSE_RATIO:
-            beside = sum(rules.weights_beside_age.values())
-            return beside or max(USUAL_SITE_FACTOR, MOST_STEPS * rules.priority_weight_age)
+            others = sum(rules.weights_beside_age.values())
+            return largest_ratio_factor(rules.priority_weight_age, others)
         weight = rules.priority_weight_age or rules.priority_weight_age_ignored
         return largest_site_factor(weight, rules.priority_max_age)
 

@@ -230,6 +230,16 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are():
         read(row(), NAMED.replace("usr", "nix"))
 
 
+def test_a_number_of_thousands_of_digits_is_a_column_that_is_not_there():
+    with pytest.raises(ColumnsError, match="no column '9999"):
+        read(row(), NAMED.replace("usr", "9" * 5000))
+
+
+def test_a_pattern_that_names_a_part_twice_is_refused_with_the_cell():
+    ((_, found),) = read(row(), NAMED.replace("=sub", "=sub:%d%d"))
+    assert "which is not of the form %d%d" in str(found)
+
+
 def test_a_table_without_columns_is_that_of_export_or_refused():
     with pytest.raises(SkippedError):
         [*read_table([NAMES], zone=UTC)]

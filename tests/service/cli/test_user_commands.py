@@ -295,7 +295,8 @@ def test_report_tells_where_hours_ended_at_limits():
     (empty, *lines) = cut_lines({"users": rows, "queues": queues})
     assert empty == ""
     assert " ".join(lines) == (
-        "3 runs ended at their limit, after 100 h: by user - 70 h, ada 30 h; by queue short 100 h."
+        "3 runs ended at their limit, after 100 processor hours: "
+        "by user - 70 h, ada 30 h; by queue short 100 h."
     )
     assert cut_lines({"users": rows[1:2], "queues": []}) == []
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from workloads import Given, starts_of, workload_of
 
+from simulator.replay.predictions_file import PredictionsFileError
 from simulator.replay.trace_replay import InProcess
 from simulator.scheduling.estimates import Estimates, predictions_of
 from simulator.scheduling.forecast import QUANTILE_GRID, quantile_at
@@ -25,6 +26,13 @@ def test_a_file_of_several_methods_is_asked_for_one_and_a_file_of_one_needs_no_n
     (tmp_path / "two.tsv").write_text(heads + one + "7\tlast-two\t90\n")
     assert predictions_of(f"{tmp_path}/one.tsv") == {7: 60.0}
     assert predictions_of(f"{tmp_path}/two.tsv#last-two") == {7: 90.0}
+
+
+def test_a_quote_that_is_never_closed_is_refused_with_its_line(tmp_path):
+    file = tmp_path / "torn.csv"
+    file.write_text('job_id,method,predicted\n7,knn,60\n"8' + ",knn,60\n" * 20_000)
+    with pytest.raises(PredictionsFileError, match="line 3: no prediction"):
+        predictions_of(str(file))
 
 
 def test_what_is_known_of_jobs_beforehand_is_at_most_their_requests():
