@@ -61,35 +61,52 @@ class LongLineError(ValueError):
     exit_code = ExitCode.USAGE
 
 
-class _Packed(io.RawIOBase):
-    """Content of a file as it is stored, counted.
+class Packed(io.RawIOBase):
+    """Content of an open file as it is stored, counted.
 
     Attributes:
-        beginning: its first bytes.
+        name: of the file, for messages.
+        beginning: its first bytes, which are read ahead and come again: a pipe is read once.
         count: number of bytes that were read.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, name: str, ahead: int = len(_XZ)) -> None:
         self._file = file
-        self.beginning = self._unread = file.read(len(_XZ))
+        self.name = name
+        self.beginning = self._unread = file.read(ahead)
         self.count = 0
 
     def readable(self) -> bool:
+        """Return whether the file can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
         """Read up to the buffer's size, the first bytes first."""
-        piece = self._unread[: len(buffer)] or self._file.read(len(buffer))
-        self._unread = self._unread[len(piece) :]
+        piece, self._unread = self._unread[: len(buffer)], self._unread[len(buffer) :]
+        if len(piece) < len(buffer):
+            piece += self._file.read(len(buffer) - len(piece))
         buffer[: len(piece)] = piece
         self.count += len(piece)
         return len(piece)
+
+    def expanded_beginning(self) -> bytes:
+        """Return what the first bytes expand to, as far as they do.
+
+        Raises:
+            PackedFileError: the content is packed in a way that is not read.
+        """
+        content = b""
+        beginning = cast("BinaryIO", Packed(io.BytesIO(self.beginning), self.name))
+        with suppress(DamagedFileError), expanded(beginning) as file:
+            while len(content) < _BUFFER and (piece := file.read1()):
+                content += piece
+        return content
 
 
 class _Expanded(io.RawIOBase):
     """Uncompressed content of a file, as far as it may expand."""
 
-    def __init__(self, packed: _Packed, name: str) -> None:
+    def __init__(self, packed: Packed, name: str) -> None:
         self._packed = packed
         self._name = name
         self._count = 0
@@ -112,19 +129,20 @@ class _Expanded(io.RawIOBase):
             DamagedFileError: the content is damaged, or expands too far.
         """
         try:
-            size: int = self._file.readinto(buffer)
+            piece = self._file.read1(len(buffer))  # what comes before damage is not lost
         except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
             raise DamagedFileError(f"{self._name} is cut short or damaged: {error}") from error
         except OSError as error:
             if not isinstance(self._file, bz2.BZ2File) or error.errno is not None:
                 raise
             raise DamagedFileError(f"{self._name} is cut short or damaged: {error}") from error
-        self._count += size
+        buffer[: len(piece)] = piece
+        self._count += len(piece)
         if self._count > max(FREE_EXPANSION, MOST_EXPANSION * self._packed.count):
             raise DamagedFileError(
                 f"{self._name} expands to more than {MOST_EXPANSION} times its size: no log does."
             )
-        return size
+        return len(piece)
 
 
 @contextmanager
@@ -139,7 +157,7 @@ def expanded(source: str | Path | BinaryIO) -> Iterator[io.BufferedReader]:
     """
     name = name_of(source)
     with _opened(source) as file:
-        content: io.BufferedReader = io.BufferedReader(_Expanded(_Packed(file), name), _BUFFER)
+        content: io.BufferedReader = io.BufferedReader(_Expanded(Packed(file, name), name), _BUFFER)
         refuse_packed(content.peek(_TAR_PLACE + len(_TAR)), name)
         yield content
 
@@ -199,24 +217,6 @@ def lines_of(file: io.BufferedReader, name: str, *, longest: int) -> Iterator[by
         if not line:
             return
         yield line
-
-
-def read_beginning(path: str | Path, size: int) -> bytes:
-    """Return the first ``size`` uncompressed bytes of a file, or fewer of standard input.
-
-    What is seen of standard input is still there to be read.
-
-    Raises:
-        DamagedFileError: the content begins as gzip, xz or bzip2 and does not go on as such.
-        OSError: the file cannot be read.
-    """
-    if str(path) == STANDARD_STREAM:
-        peek = getattr(sys.stdin.buffer, "peek", None)
-        with suppress(DamagedFileError), expanded(io.BytesIO(peek(size) if peek else b"")) as file:
-            return file.read1(size)
-        return b""  # the beginning of compressed content alone cannot be expanded
-    with expanded(path) as file:
-        return file.read(size)
 
 
 @contextmanager

@@ -37,7 +37,9 @@ def duration(seconds: float | None, *, beside: float | None = None, unknown: str
     unit = _UNITS[_unit_of(seconds if beside is None else beside)]
     text = unit.say(seconds)
     is_nothing = not any(digit in "123456789" for digit in text)
-    return f"<{unit.least}" if is_nothing and seconds >= SHORTEST else text
+    if is_nothing:
+        return f"<{unit.least}" if seconds >= SHORTEST else text.removeprefix("-")
+    return text
 
 
 def usual(durations: Iterable[float | None]) -> float | None:

@@ -162,8 +162,11 @@ def _table_of(line: str, sources: Sequence[Source]) -> _Table:
     if separator is None:
         cells = max((_cells(names, each) for each in _SEPARATORS), key=len)
         places = zip(sources, places_of(sources, cells), strict=True)
-        lost = next((s.column for s, place in places if place is None), sources[0].column)
-        raise ColumnsError(f"There is no column {lost!r}; the first line has {', '.join(cells)}.")
+        lost = next((source for source, place in places if place is None), sources[0])
+        raise ColumnsError(
+            f"There is no column {lost.column!r}; the first line has {', '.join(cells)}."
+            f"{lost.no_form}"
+        )
     cells = _cells(names, separator)
     width = None if are_numbers(sources) else len(cells)
     return _Table(separator, width, _places(cells, sources), is_own=False)

@@ -98,9 +98,9 @@ def time_in(cell: str, form: Form) -> float | None:
     Raises:
         CellError: the form is not named, and the time could be read in several ways.
     """
-    if is_word_for_nothing(cell):
-        return None
     digits = float(cell) if _DIGITS.fullmatch(cell) else None
+    if is_word_for_nothing(cell) or digits in UNSET:
+        return None
     if form.name in TIME_UNITS and digits is not None:
         return digits * TIME_UNITS[form.name] or None
     if form.name and form.name not in TIME_UNITS:
@@ -150,6 +150,8 @@ def duration_in(cell: str, form: Form) -> float | None:
         CellError: it is no duration, or hours and minutes could be minutes and seconds.
     """
     if is_word_for_nothing(cell) or cell.lower() in _NO_LIMITS or _NEGATIVE.fullmatch(cell):
+        return None
+    if _DIGITS.fullmatch(cell) and float(cell) in UNSET:
         return None
     if number(cell) is not None:
         return _digits(cell) * DURATION_UNITS[form.name or "s"]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.adapters.table_cells import FIELDS, OTHER_NAMES
+from service.adapters.table_cells import FIELDS, OTHER_NAMES, TIME_UNITS
 from terminal.exit_codes import ExitCode
 
 _PAIR = re.compile(r",\s*(?=[A-Za-z_]+=)")
@@ -55,6 +55,19 @@ class Source:
         if cleaned.count(self.column.lower()) == 1:
             return cleaned.index(self.column.lower())
         return self.place_of_number(names)
+
+    @property
+    def no_form(self) -> str:
+        """Return the forms of the field, if the column's name seems to end in another one."""
+        before, colon, form = self.column.rpartition(":")
+        units = FIELDS[self.field].units
+        if not (before and colon):
+            return ""
+        if not units:
+            return f" {self.field} has no forms, such as {form!r}."
+        is_time = set(units) == {*TIME_UNITS}
+        dates = ", and patterns such as %d/%m/%Y %H:%M" if is_time else ""
+        return f" {form!r} is no form of {self.field}: there are {', '.join(units)}{dates}."
 
     def place_of_number(self, cells: Sequence[str]) -> int | None:
         """Return the place of a column that is given by its number; None if it is not there."""

@@ -16,8 +16,8 @@ LARGEST = 1e15
 MOST = 2**31
 """No machine has this many processors or nodes."""
 
-UNSET = frozenset({0xFFFFFFFE, 0xFFFFFFFF})
-"""Slurm's NO_VAL and INFINITE in 32 bits."""
+UNSET = frozenset({0xFFFFFFFE, 0xFFFFFFFF, float(0xFFFFFFFFFFFFFFFF)})
+"""Slurm's NO_VAL and INFINITE in 32 bits, and in 64 as floats have both."""
 
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,6})\d*)? ?(?:(Z)|([+-]\d\d):?(\d\d)?)?"

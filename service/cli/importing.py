@@ -112,7 +112,7 @@ def import_(
         time_zone=time_zone,
         quiet=as_json,
     )
-    histories = {name: read_history(replace(log, path=name)) for name in files}
+    histories = {name: read_history(replace(log, path=name)) for name in dict.fromkeys(files)}
     if on_error is OnError.REFUSE:
         refuse_malformed(histories)
     settings = load_settings(database_url=database_url, config=file)
@@ -126,7 +126,8 @@ def import_(
     with ready(settings) as store:
         treat = storable(store, settings, names)
         counts = [
-            store_history(store, name, histories[name], treat, quiet=as_json) for name in files
+            store_history(store, name, history, treat, quiet=as_json)
+            for name, history in histories.items()
         ]
     finish(counts, as_json, ACCEPTED)
 

@@ -1,10 +1,13 @@
 """Logs of every format as commands read them: the format, the reader, and malformed lines."""
 
-from contextlib import contextmanager
+import os
+import stat
+import sys
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rich.markup import escape
@@ -12,18 +15,19 @@ from rich.markup import escape
 from simulator.cli.logs import LogFile
 from simulator.cli.results import LISTED
 from terminal.console import CommandError, ExitCode, err, progress_bar
-from terminal.files import STANDARD_STREAM, name_of, read_beginning
+from terminal.files import STANDARD_STREAM, Packed, name_of
 from terminal.options import OnError
 from terminal.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from typing import BinaryIO
 
     from service.adapters.history_files import HistoryFile, Source
     from simulator.traces.completions import RecordedLog
 
-BEGINNING = 1 << 16
-"""Bytes of a file from which its format is seen."""
+AHEAD = 1 << 20
+"""Bytes of a file from which its format is seen; a block of bzip2 has nearly as many."""
 
 
 def read_history(log: LogFile) -> "HistoryFile":
@@ -32,40 +36,57 @@ def read_history(log: LogFile) -> "HistoryFile":
     Raises:
         CommandError: it is a document that is cut short or none; the message names the file.
     """
+    with opened(log) as (format_, source):
+        return history_in(log, format_, source)
+
+
+def history_in(log: LogFile, format_: str, source: "Source") -> "HistoryFile":
+    """Read the open content of a file of a format.
+
+    Raises:
+        CommandError: as ``read_history``.
+    """
     from service.adapters.history_files import READERS, read_csv
     from service.adapters.runs import SkippedError
 
-    read: Callable[..., HistoryFile] = READERS[format_of(log)]
+    read: Callable[..., HistoryFile] = READERS[format_]
     if log.columns:
         read = partial(read_csv, columns=log.columns)
-    zone = zone_named(log.time_zone)
     try:
-        with opened(log) as source:
-            return read(source, log.cluster, zone)
+        return read(source, log.cluster, zone_named(log.time_zone))
     except SkippedError as error:
         raise CommandError(f"{log.path}: {error}.", ExitCode.USAGE) from error
 
 
 @contextmanager
-def opened(log: LogFile) -> "Iterator[Source]":
-    """Open a log; its bytes are counted in a progress bar."""
-    if log.path == STANDARD_STREAM:
-        yield log.path
-        return
-    size = Path(log.path).stat().st_size
-    with progress_bar("bytes", quiet=log.quiet) as progress:
-        name = escape(Path(log.path).name)
-        with Path(log.path).open("rb") as file:
-            yield progress.wrap_file(file, total=size, description=name)
+def opened(log: LogFile) -> "Iterator[tuple[str, Source]]":
+    """Open a log, once: a pipe cannot be read again. Yield its format and its content.
+
+    The bytes of a file are counted in a progress bar.
+    """
+    named = named_format(log)
+    with _open(log.path) as file, progress_bar("bytes", quiet=log.quiet) as progress:
+        packed = Packed(file, name_of(log.path), AHEAD)
+        format_ = named or format_of(packed)
+        source = cast("BinaryIO", packed)
+        status = os.fstat(file.fileno()) if log.path != STANDARD_STREAM else None
+        if status and stat.S_ISREG(status.st_mode):
+            name = escape(Path(log.path).name)
+            source = progress.wrap_file(source, total=status.st_size, description=name)
+        yield format_, source
 
 
-def format_of(log: LogFile) -> str:
-    """Return the format that is named, or that the content of the file shows.
+def _open(path: str) -> "AbstractContextManager[BinaryIO]":
+    return nullcontext(sys.stdin.buffer) if path == STANDARD_STREAM else Path(path).open("rb")
+
+
+def named_format(log: LogFile) -> str | None:
+    """Return the format that the options name, if they do.
 
     Raises:
-        CommandError: there is no such format, or the content is of none.
+        CommandError: there is no such format.
     """
-    from service.adapters.history_files import READERS, seen_format
+    from service.adapters.history_files import READERS
 
     format_ = log.format or ("csv" if log.columns else None)
     if log.columns and format_ != "csv":
@@ -74,10 +95,21 @@ def format_of(log: LogFile) -> str:
         raise CommandError(
             f"There is no format {format_!r}; there are {', '.join(READERS)}.", ExitCode.USAGE
         )
-    found = format_ or seen_format(read_beginning(log.path, BEGINNING))
+    return format_
+
+
+def format_of(packed: Packed) -> str:
+    """Return the format that the content of a file shows.
+
+    Raises:
+        CommandError: it shows none.
+    """
+    from service.adapters.history_files import READERS, seen_format
+
+    found = seen_format(packed.expanded_beginning())
     if found is None:
         raise CommandError(
-            f"{log.path} is no log that walltimed knows: neither SWF, nor what sacct prints "
+            f"{packed.name} is no log that walltimed knows: neither SWF, nor what sacct prints "
             "(--parsable2 or --json), nor an accounting log of PBS, nor a CSV of walltimed export. "
             f"If it is one of them, say which: --format {' | '.join(READERS)}. Of any other table "
             "name the columns: --columns user=USER,start=START,... (walltimed import --help).",
@@ -127,11 +159,13 @@ def recorded_log(log: LogFile) -> "RecordedLog":
     Raises:
         CommandError: the format is unknown, lines are malformed, or the file mixes clusters.
     """
-    format_ = format_of(log)
-    return recorded_swf(log) if format_ == "swf" else recorded_runs(log, format_)
+    with opened(log) as (format_, source):
+        if format_ == "swf":
+            return recorded_swf(log, source)
+        return recorded_runs(log, format_, history_in(log, format_, source))
 
 
-def recorded_swf(log: LogFile) -> "RecordedLog":
+def recorded_swf(log: LogFile, source: "Source") -> "RecordedLog":
     """Return an SWF log as it is: none of its lines is left out.
 
     Raises:
@@ -141,13 +175,12 @@ def recorded_swf(log: LogFile) -> "RecordedLog":
     from simulator.traces.swf import MalformedLineError, read_swf
 
     try:
-        with opened(log) as source:
-            return RecordedLog(read_swf(source, on_error=log.on_error.of_reader))
+        return RecordedLog(read_swf(source, on_error=log.on_error.of_reader))
     except MalformedLineError as error:
         raise CommandError(f"{name_of(log.path)}: {error}", ExitCode.USAGE) from error
 
 
-def recorded_runs(log: LogFile, format_: str) -> "RecordedLog":
+def recorded_runs(log: LogFile, format_: str, history: "HistoryFile") -> "RecordedLog":
     """Return the runs of accounting records as a trace, in the order of their submission.
 
     Raises:
@@ -155,7 +188,6 @@ def recorded_runs(log: LogFile, format_: str) -> "RecordedLog":
     """
     from simulator.traces.completions import submitted_at, trace_of
 
-    history = read_history(replace(log, format=format_))
     if log.on_error is OnError.REFUSE:
         refuse_malformed({log.path: history}, "Nothing was played", "leaves them out")
     reports = [*history.reports]

@@ -29,6 +29,11 @@ def test_a_duration_beside_another_has_its_unit():
     assert duration(89 * 60, beside=91 * 60) == "1.5 h"
 
 
+def test_a_negative_duration_that_is_rounded_to_nothing_has_no_sign():
+    assert (duration(-3, beside=7200), duration(-0.0001)) == ("0.0 h", "0 s")
+    assert duration(-600, beside=7200) == "-0.2 h"
+
+
 def test_a_duration_beside_a_far_longer_one_keeps_its_unit_and_is_not_rounded_to_nothing():
     assert duration(40, beside=7200) == "<0.1 h"
     assert duration(20, beside=600) == "<1 min"

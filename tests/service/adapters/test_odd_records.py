@@ -23,7 +23,7 @@ from service.adapters.sacct_text import (
 )
 from service.adapters.slurm_json import jobcomp_completion, sacct_completion
 from service.cli.export import write_csv
-from terminal.files import PackedFileError, read_beginning
+from terminal.files import Packed, PackedFileError
 
 ODD = Path(__file__).parents[2] / "data" / "odd"
 
@@ -41,6 +41,10 @@ PBS = {
     "resources_used.cput": "03:50:00", "resources_used.walltime": "01:00:00",
 }  # fmt: skip
 SWF_FIELDS = [*map(str, (1, 0, 10, 3600, 4, -1, -1, 4, 7200, -1, *[1] * 6, -1, -1))]
+
+
+def beginning_of(file):
+    return Packed(io.BytesIO(file.read_bytes()), str(file), 1 << 16).expanded_beginning()
 
 
 def in_columns(separator, quote=""):
@@ -245,7 +249,7 @@ def test_a_quoted_cell_may_hold_separators_and_line_breaks():
 
 def test_a_log_that_was_packed_with_bzip2_is_read():
     file = ODD / "pbs-bzip2.log.bz2"
-    assert seen_format(read_beginning(file, 1 << 16)) == "pbs"
+    assert seen_format(beginning_of(file)) == "pbs"
     assert READERS["pbs"](str(file), None, UTC).count == 1
 
 
@@ -330,7 +334,7 @@ def test_what_packs_a_file_is_named_with_the_command_that_unpacks_it(tmp_path, b
             reader(str(file), None, UTC)
     file.write_bytes(gzip.compress(beginning))  # such as log.tar.gz
     with pytest.raises(PackedFileError, match=command):
-        read_beginning(file, 100)
+        beginning_of(file)
 
 
 @pytest.mark.parametrize("field", ["time.submission", "time.start", "time.end"])

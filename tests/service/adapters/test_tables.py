@@ -1,5 +1,6 @@
 """Any table: its columns are named, its units are named or certain, and bad cells are named."""
 
+import re
 from datetime import UTC
 from zoneinfo import ZoneInfo
 
@@ -243,3 +244,33 @@ def test_a_pattern_that_names_a_part_twice_is_refused_with_the_cell():
 def test_a_table_without_columns_is_that_of_export_or_refused():
     with pytest.raises(SkippedError):
         [*read_table([NAMES], zone=UTC)]
+
+
+@pytest.mark.parametrize(
+    ("pair", "complaint"),
+    [
+        ("start=beg:MS", "'MS' is no form of start_time: there are s, ms, us, ns, and patterns"),
+        ("start=beg:dd/mm/yyyy", "'dd/mm/yyyy' is no form of start_time"),
+        ("limit=lim:Min", "'Min' is no form of requested_walltime: there are ms, s, min, h, d."),
+        ("user=usr:s", "user has no forms, such as 's'"),
+        ("start=2:MS", "'MS' is no form of start_time"),
+        ("start=begin", "There is no column 'begin'; the first line has id, usr, sub"),
+    ],
+)
+def test_a_wrong_form_is_named_as_a_form(pair, complaint):
+    named = NAMED.split(",")
+    field = pair.partition("=")[0]
+    columns = ",".join([each for each in named if not each.startswith(f"{field}=")] + [pair])
+    with pytest.raises(ColumnsError, match=re.escape(complaint)):
+        read(row(), columns)
+
+
+UNSET = ["4294967294", "4294967295", "4294967295.0", str(2**64 - 2), str(2**64 - 1)]
+
+
+@pytest.mark.parametrize("cell", UNSET)
+def test_unset_numbers_of_slurm_are_no_limit_and_no_time(cell):
+    ((_, found),) = read(row(lim=cell), NAMED)
+    assert found.reason is Reason.NO_LIMIT
+    ((_, found),) = read(row(beg=cell), NAMED)
+    assert found.reason is Reason.UNKNOWN_START

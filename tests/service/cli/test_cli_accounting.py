@@ -1,13 +1,18 @@
 """The commands that read what resource managers write down."""
 
+import bz2
 import gzip
+import io
 import json
+import lzma
+import os
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from history_samples import SAMPLES
 from runs import a_run, predicted, runs_by_job
 
 from service.cli.log_files import recorded_log
@@ -49,6 +54,44 @@ def test_sacct_rows_are_imported_and_what_they_are_not_is_counted(walltimed, sql
         "the run ends before it starts": 1,
     }
     assert {run.submission.cluster for run in stored(sqlite_url)} == {"hill"}
+
+
+@contextmanager
+def piped(content):
+    """Yield the path of a pipe that holds a content, as ``<(command)`` of a shell gives it."""
+    reader, writer = os.pipe()
+    os.write(writer, content)
+    os.close(writer)
+    try:
+        yield f"/dev/fd/{reader}"
+    finally:
+        os.close(reader)
+
+
+PIPED = (bytes, gzip.compress, bz2.compress, lzma.compress)
+
+
+@pytest.mark.parametrize("packed", PIPED)
+def test_a_pipe_is_read_once_and_its_format_is_seen(walltimed, packed):
+    with piped(packed((DATA / "slurm" / "xdmod.txt").read_bytes())) as path:
+        code, (report,) = walltimed("import", path)
+    assert (code, report["accepted"], report["duplicates"]) == (0, 2, 0)
+
+
+@pytest.mark.parametrize("packed", PIPED)
+@pytest.mark.parametrize("name", ["swf", "sacct", "pbs", "csv"])
+def test_simulations_read_a_log_from_a_pipe(packed, name):
+    with piped(packed(SAMPLES[name][0])) as path:
+        log = recorded_log(LogFile(path=path, quiet=True))
+    assert log.format == name
+    assert len(log.trace)
+
+
+def test_a_file_that_is_named_twice_is_read_once(walltimed, monkeypatch):
+    content = (DATA / "slurm" / "xdmod.txt").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(content))))
+    code, (report,) = walltimed("import", "-", "-")
+    assert (code, report["accepted"]) == (0, 2)
 
 
 @pytest.mark.parametrize(
