@@ -2,12 +2,14 @@
 
     .venv/bin/python research/order_weeks.py LOG... --weeks 30
     .venv/bin/python research/order_weeks.py LOG... --jobs 10000
+    .venv/bin/python research/order_weeks.py LOG... --weeks 30 --soft
 
 Each part of a log is played from an empty machine by the twin of Slurm (one FIFO partition of whole
 nodes) or of PBS, under each order. The method is asked at each submission of the log, and knows the
 runs that had ended by the log's own times. Parts in which jobs wait less than ten minutes on
 average by submission are left out: no order can act there. Orders are compared part by part; the
-intervals are those of 95% over resampled parts.
+intervals are those of 95% over resampled parts. With --soft the scheduler plans with TimeMin or
+soft_walltime besides: the least-cost estimate, or a quantile.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from predictors.measures import Seconds, ordered_share
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.trace_replay import InProcess, play_jobs
 from simulator.reports.tables import text_table
-from simulator.scheduling.estimates import REQUESTED, Estimates
+from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.measures import bounded_slowdown
 from simulator.scheduling.parallel import in_parallel
 from simulator.scheduling.ratio_rules import RESPONSE_RATIO, RatioRules
@@ -56,22 +58,26 @@ class Order(NamedTuple):
         order: a name of the simulator's.
         factor: of lengths, under ``sjf-aging``.
         overdue_share: under ``response-ratio``.
+        plans: TimeMin or soft_walltime of jobs: planned, a quantile such as q90, exact; empty for
+            none.
     """
 
     by: str = ""
     order: str = "fcfs"
     factor: int = LENGTH_FACTOR
     overdue_share: float = 0.75
+    plans: str = ""
 
     @property
     def name(self) -> str:
         """The order in a few words."""
+        plans = f" + {self.plans}" if self.plans else ""
         if not self.by:
-            return SUBMISSION
+            return SUBMISSION + plans
         key = f"{self.factor}x" if self.order == SJF_AGING else "ratio"
         if self.order == RESPONSE_RATIO and self.overdue_share != 0.75:
             key += f" {self.overdue_share:g}"
-        return f"{key} {self.by}"
+        return f"{key} {self.by}{plans}"
 
 
 ORDERS = (
@@ -101,6 +107,20 @@ PAIRS = (
     ("ratio mean", "ratio 0 mean"),
 )
 """Orders that are compared, and with what."""
+
+QUANTILES = {"q80": 0.8, "q90": 0.9, "q95": 0.95}
+SOFT = ("planned", *QUANTILES, EXACT)
+SOFT_ORDERS = (
+    Order(),
+    Order("mean", RESPONSE_RATIO),
+    *(Order(plans=plans) for plans in SOFT),
+    *(Order("mean", RESPONSE_RATIO, plans=plans) for plans in SOFT),
+)
+SOFT_PAIRS = (
+    *((f"{SUBMISSION} + {plans}", SUBMISSION) for plans in SOFT),
+    *((f"ratio mean + {plans}", "ratio mean") for plans in SOFT),
+)
+"""The same for what the scheduler plans with."""
 
 
 class Part(NamedTuple):
@@ -137,19 +157,24 @@ def lengths_of(trace: Trace, method: str) -> Lengths:
     """Ask a method about each job at its submission."""
     runs = list(completions(trace))
     player = InProcess({method: MethodSpec.parse(method).predictor()})
-    found = np.ones((2, len(runs)))
+    found = np.ones((2 + len(QUANTILES), len(runs)))
+    shares = list(QUANTILES.values())
 
     def ask(job: int) -> None:
-        (answer,) = player.ask(method, [runs[job].submission])
+        submission = runs[job].submission
+        (answer,) = player.ask(method, [submission])
         planned = answer.predicted_walltime
-        found[:, job] = planned, planned if answer.mean is None else answer.mean
+        mean = planned if answer.mean is None else answer.mean
+        quantiles = player.quantiles(method, submission, shares, None)
+        found[:, job] = planned, mean, *(quantiles or [submission.requested_walltime] * len(shares))
 
     play_jobs(runs, ended=lambda job: player.observe([runs[job]]), submitted=ask)
-    planned, mean = np.maximum(1.0, found)
+    planned, mean, *quantiles = np.maximum(1.0, found)
     return {
         "planned": planned.astype(np.int64),
         "mean": mean.astype(np.int64),
         "root": np.sqrt(planned * mean).astype(np.int64),
+        **{name: each.astype(np.int64) for name, each in zip(QUANTILES, quantiles, strict=True)},
     }
 
 
@@ -206,20 +231,28 @@ def schedules_of(
     trace, lengths = known
     places = np.searchsorted(trace.line, workload.trace.line)
     found = {}
-    for each in ORDERS:
+    for each in SOFT_ORDERS if given.soft else ORDERS:
         bound_precedence(each.factor, MOST_PRECEDENCE)
         semantics = Semantics(
             policy=given.policy,
             order=each.order,
-            estimated_backfilling=False,
-            estimated_running=False,
+            estimated_backfilling=bool(each.plans),
+            estimated_running=bool(each.plans),
             ratio=RatioRules(overdue_share=each.overdue_share, longest_wait=longest_wait),
         )
-        estimates = Estimates.named(each.by if each.by == "exact" else REQUESTED)
-        if each.by in lengths:
-            estimates = Estimates(each.by, known=partial(at_places, lengths[each.by], places))
-        found[each.name] = simulate(workload, semantics, estimates)
+        found[each.name] = simulate(workload, semantics, estimates_of(each, lengths, places))
     return found
+
+
+def estimates_of(order: Order, lengths: Lengths, places: Integers) -> Estimates:
+    """Return what jobs are planned with and ordered by."""
+    first = order.plans or order.by
+    estimates = Estimates.named(first if first == EXACT else REQUESTED)
+    if first in lengths:
+        estimates = Estimates(first, known=partial(at_places, lengths[first], places))
+    if order.plans and order.by:
+        estimates = replace(estimates, lengths=partial(at_places, lengths[order.by], places))
+    return estimates
 
 
 def at_places(lengths: Integers, places: Integers, _workload: Workload) -> Integers:
@@ -285,7 +318,7 @@ def longest_ratio(pair: tuple[str, str], parts: Sequence[Part]) -> float:
 HEADS = ("order", "against", "wait", "slowdown", "weighted wait", "longest", "worst log")
 
 
-def tables(played: Mapping[str, Played]) -> Iterator[str]:
+def tables(played: Mapping[str, Played], pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Yield the shares of pairs by log, then the comparisons over all parts and by log."""
     heads = ("log", "parts", "requests", "planned", "mean", "root")
     rows = [
@@ -298,7 +331,7 @@ def tables(played: Mapping[str, Played]) -> Iterator[str]:
     groups |= {f"{log}, {len(each.parts)} parts": each.parts for log, each in played.items()}
     for title, group in groups.items():
         if group:
-            lines = [row_of(pair, group) for pair in PAIRS]
+            lines = [row_of(pair, group) for pair in pairs]
             yield f"{title}\n\n{text_table(HEADS, lines)}"
 
 
@@ -312,11 +345,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=0, help="jobs of a part, instead of a week")
     parser.add_argument("--first", type=int, default=1, help="first parts that are left out")
     parser.add_argument("--limit", type=int, default=0, help="last jobs of each log")
+    parser.add_argument("--soft", action="store_true", help="what the scheduler plans with")
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
     found = in_parallel(partial(play, given), given.logs, processes=given.processes)
     played = {log_name(path): each for path, each in zip(given.logs, found, strict=True)}
-    print("\n\n".join(tables(played)))
+    print("\n\n".join(tables(played, SOFT_PAIRS if given.soft else PAIRS)))
 
 
 if __name__ == "__main__":

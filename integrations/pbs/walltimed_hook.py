@@ -310,14 +310,20 @@ def apply(job, answer, submission, config):
     set_mark(job, answer.get("prediction_id"))
     if limit:
         job.Resource_List["walltime"] = pbs.duration(limit)
-    soft = math.ceil(max(predicted, config["soft_floor_seconds"]))
     if config["mode"] in {"order", "soft", "default-limit"}:
         length = math.ceil(
             max(mean_of(answer, walltime) or predicted, config["soft_floor_seconds"])
         )
         set_number(job, LENGTH_RESOURCE, min(length, int(limit or walltime)))
-    if config["mode"] in {"soft", "default-limit"} and soft < (limit or walltime):
+    soft = math.ceil(max(upper_of(answer), predicted, config["soft_floor_seconds"]))
+    if config["mode"] == "soft" and soft < walltime:
         job.Resource_List["soft_walltime"] = pbs.duration(soft)
+
+
+def upper_of(answer):
+    """Return the upper end of the interval, which one job in twenty outlives; 0 without one."""
+    interval = answer.get("interval")
+    return positive(interval["upper"]) if interval else 0
 
 
 def mean_of(answer, walltime):

@@ -379,14 +379,15 @@ local function apply(job, found, minutes, is_given, longest, config)
     minutes = math.min(minutes, whole_minutes(limit))
     job.time_limit = minutes
   end
-  local soft = whole_minutes(math.max(found.predicted, config.soft_floor_seconds))
+  local planned = math.max(found.upper or found.predicted, found.predicted, config.soft_floor_seconds)
+  local soft, plans = whole_minutes(planned), config.mode == "soft" and config.soft_is_safe
   local has_own = job.site_factor ~= nil and job.site_factor ~= NO_VAL
-  if rung >= LADDER.order and config.largest_site_factor > 0 and not has_own then
+  if rung >= LADDER.order and not plans and config.largest_site_factor > 0 and not has_own then
     local length = whole_minutes(math.max(found.mean or found.predicted, config.soft_floor_seconds))
     job.site_factor = site_factor(math.min(length, minutes), config.order, config.largest_site_factor)
   end
   local is_free = job.time_min == nil or job.time_min == NO_VAL
-  if rung >= LADDER.soft and config.soft_is_safe and is_free and soft < minutes then
+  if plans and is_free and soft < minutes then
     job.time_min = soft
     marks[#marks + 1] = ("wtm=%d"):format(soft)
   end

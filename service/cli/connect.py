@@ -148,10 +148,11 @@ def slurm_steps(site: slurm.SlurmSite, filter_file: Path, mode: str | None) -> l
         our_parts = f"the two marked parts of our {slurm.FILTER}"
         steps.append(f"take {our_parts} over into {filter_file}")
     steps += [f"take out of slurm.conf: {line}" for line in slurm.replaced_lines(site)]
-    if mode in {"order", "soft", "default-limit"} and (wanted := slurm.order_lines(site)):
+    soft = slurm.soft_steps(site, output_of("sinfo", "--version")) if mode == "soft" else []
+    orders = soft or mode in {"order", "default-limit"}
+    if orders and (wanted := slurm.order_lines(site)):
         steps.append(f"for the order of the queue add to slurm.conf: {', '.join(wanted)}")
-    if mode in {"soft", "default-limit"}:
-        steps += slurm.soft_steps(site, output_of("sinfo", "--version"))
+    steps += soft
     return [*steps, f"systemctl enable --now {slurm.FORWARDER}"]
 
 

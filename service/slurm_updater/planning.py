@@ -49,9 +49,6 @@ class Order(StrEnum):
 BY_PREDICTION = frozenset({Order.SHORTEST_FIRST, Order.SJF_AGING, Order.RESPONSE_RATIO})
 """Orders for which a prediction has to be known."""
 
-BY_MEAN = frozenset({Order.SJF_AGING, Order.RESPONSE_RATIO})
-"""Orders by the mean runtime, which no note of the submit filter has."""
-
 
 class UpdateRules(Struct, frozen=True, kw_only=True):
     """The site's rules for changing jobs.
@@ -80,18 +77,25 @@ class Estimate(Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         predicted: seconds from its start to its end.
         mean: the mean runtime in seconds, by which it is ordered; None: as predicted.
+        upper: upper end of the interval in seconds, which becomes its TimeMin; None: as predicted.
         priority: by its user's accuracy and its wait.
     """
 
     predicted: float
     prediction_id: str
     mean: float | None = None
+    upper: float | None = None
     priority: float | None = None
 
     @property
     def length(self) -> float:
         """Seconds by which the queue is ordered."""
         return self.predicted if self.mean is None else self.mean
+
+    @property
+    def planned(self) -> float:
+        """Seconds for which the scheduler plans."""
+        return self.predicted if self.upper is None else max(self.predicted, self.upper)
 
 
 class Present(Struct, frozen=True, kw_only=True, gc=False):
@@ -146,17 +150,17 @@ def owns_time_min(job: QueuedJob) -> bool:
 def noted_estimate(job: QueuedJob, rules: UpdateRules) -> Estimate | None:
     """Return the estimate that the submit filter left in the job; None if more is needed.
 
-    ``wtp`` names its prediction. A TimeMin that is ours is that prediction in minutes; without
-    one the prediction is unknown, which matters to some rules.
+    ``wtp`` names its prediction. A TimeMin that is ours is the upper end of its interval in
+    minutes; the prediction itself is unknown, which matters to some rules.
     """
     prediction_id = prediction_id_of(job.admin_comment)
-    if prediction_id is None or rules.order in BY_MEAN:
+    if prediction_id is None or rules.order in BY_PREDICTION:
         return None
     request = job.submission.requested_walltime
     if job.time_min and owns_time_min(job):
         predicted = min(request, job.time_min * MINUTE)
         return Estimate(predicted=predicted, prediction_id=prediction_id)
-    if rules.sets_time_min or rules.order in BY_PREDICTION:
+    if rules.sets_time_min:
         return None
     return Estimate(predicted=request, prediction_id=prediction_id)
 
@@ -170,7 +174,7 @@ def wanted_time_min(job: QueuedJob, estimate: Estimate, rules: UpdateRules) -> i
         return job.time_min
     if not rules.sets_time_min:
         return job.time_min if rules.keeps_limits else 0
-    minutes = _minutes(estimate.predicted, rules)
+    minutes = _minutes(estimate.planned, rules)
     return minutes if minutes < job.limit else 0
 
 

@@ -135,10 +135,15 @@ class NonsenseError(Exception):
     """Raised when the answer is not one of the service."""
 
 
+class _Interval(Struct):
+    upper: float
+
+
 class _Prediction(Struct):
     predicted_walltime: float
     prediction_id: str
     mean_walltime: float | None = None
+    interval: _Interval | None = None
 
 
 class _Predictions(Struct):
@@ -230,11 +235,15 @@ def _as_of_now(submission: Submission) -> dict[str, Any]:
 
 def _estimate(job: QueuedJob, answer: _Prediction) -> Estimate:
     mean = answer.mean_walltime
-    for seconds in (answer.predicted_walltime, answer.predicted_walltime if mean is None else mean):
-        if not 0 < seconds <= job.submission.requested_walltime:
+    upper = answer.interval.upper if answer.interval else None
+    for seconds in (answer.predicted_walltime, mean, upper):
+        if seconds is not None and not 0 < seconds <= job.submission.requested_walltime:
             raise NonsenseError("The service predicts what cannot be.")
     return Estimate(
-        predicted=answer.predicted_walltime, prediction_id=answer.prediction_id, mean=mean
+        predicted=answer.predicted_walltime,
+        prediction_id=answer.prediction_id,
+        mean=mean,
+        upper=upper,
     )
 
 

@@ -132,6 +132,7 @@ class EstimateFeed:
         if beside is not None:
             self.accuracies = beside.accuracies
         self._asks_for_mean = semantics.asks_for_mean
+        self._asks_for_upper = semantics.asks_for_upper
         self._clock, self._runtime = state.clock["now"], workload.runtime
         self._begin = workload.trace.unix_start + workload.origin
         self._upcoming: Iterator[Completion] = completions(
@@ -229,13 +230,19 @@ class EstimateFeed:
             )
 
     def _ask(self, player: Player, first: int, submissions: Sequence[Submission]) -> None:
-        """Store the estimates of the jobs from ``first`` on, and means if the order wants them."""
-        if self._asks_for_mean and isinstance(player, InProcess):
+        """Store the estimates of the jobs from ``first`` on, and means if the order wants them.
+
+        Estimates of a twin that plans with them are upper ends of intervals, where there are some.
+        """
+        if (self._asks_for_mean or self._asks_for_upper) and isinstance(player, InProcess):
             answers = player.ask(self._method, submissions)
         else:
             answers = player.predict(self._method, submissions)
         for job, prediction in enumerate(answers, first):
-            self._estimate[job] = whole_seconds(prediction.predicted_walltime)
+            planned = prediction.predicted_walltime
+            if self._asks_for_upper and prediction.interval is not None:
+                planned = max(planned, prediction.interval.upper)
+            self._estimate[job] = whole_seconds(planned)
             if self._asks_for_mean and prediction.mean is not None:
                 self._length[job] = whole_seconds(prediction.mean)
 

@@ -218,6 +218,14 @@ class Semantics:
         return self.order in BY_LENGTH and self.estimated_order
 
     @property
+    def asks_for_upper(self) -> bool:
+        """Whether a twin plans with upper ends of intervals: TimeMin, soft_walltime.
+
+        Under an order by the estimate itself they are the estimate.
+        """
+        return self.is_twin and self._acts and self.order != "sjf"
+
+    @property
     def names_nodes(self) -> bool:
         """Whether the policy plans on named nodes."""
         return not self.is_twin and POLICIES[self.policy].names_nodes
@@ -285,7 +293,7 @@ class Semantics:
     def _slurm_card(self, rules: SlurmRules) -> dict[str, str]:
         """Return the rules of the twin of Slurm in words."""
         length = "estimate" if self.estimated_order else "TimeLimit"
-        soft = "estimate" if self._acts else "none"
+        soft = self._planned if self._acts else "none"
         if self._acts and not rules.time_min_as_soft_limit:
             soft = "none, as time_min_as_soft_limit is not set"
         return {
@@ -305,7 +313,7 @@ class Semantics:
             "Order": self._order(formula or "submission", length) + self._as_formula(),
             "PBS": rules.card(),
             **_site_card(rules),
-            "Estimates act on": f"soft_walltime: {'estimate' if self._acts else 'none'}",
+            "Estimates act on": f"soft_walltime: {self._planned if self._acts else 'none'}",
         }
 
     def _beside(self) -> str:
@@ -319,6 +327,11 @@ class Semantics:
             return ""
         formula = AGED_FORMULA if self.order == SJF_AGING else ratio_formula(self.ratio)
         return f"; job_sort_formula = {formula}"
+
+    @property
+    def _planned(self) -> str:
+        """The name of the number that a twin plans with."""
+        return "the upper end of the interval" if self.asks_for_upper else "estimate"
 
     @property
     def _acts(self) -> bool:

@@ -137,6 +137,18 @@ def test_the_first_eight_commands_lead_to_a_prediction_from_history(site):
         assert printed.splitlines() == step.printed, step.command
 
 
+def learn(site, job, runtime):
+    """Let the service learn 300 runs of a job; return a token that may ask about it."""
+    now = time.time()
+    runs = [
+        job | {"job_id": f"past-{place}", "runtime": runtime(place), "end_time": end}
+        for place, end in enumerate(now - 1000.0 * step for step in range(300, 0, -1))
+    ]
+    teller = site.token("teller", "--scope", "ingest", "--scope", "predict")
+    assert site.call("/v1/completions", teller, {"completions": runs})["accepted"] == len(runs)
+    return teller
+
+
 def test_a_run_is_stored_as_it_was_asked_for_and_its_prediction_is_scored(well):
     job = submitted(well, "-N", "learner", "-P", "physics", script="sleep 2")
     (run,) = well.await_runs(job)[job.partition(".")[0]]
@@ -149,8 +161,8 @@ def test_a_run_is_stored_as_it_was_asked_for_and_its_prediction_is_scored(well):
     store.close()
 
 
-def test_the_scheduler_plans_with_the_prediction_and_the_walltime_stays(well):
-    well.await_runs(submitted(well, script="sleep 1"))
+def test_the_scheduler_plans_with_the_upper_end_and_the_walltime_stays(well):
+    learn(well, {"user": USER, "application": "STDIN", "requested_walltime": 1800}, lambda _: 5)
     cores = os.cpu_count()
     well.qmgr("set server backfill_depth = 2")
     well.run("sed", "-i", "s/^strict_ordering.*/strict_ordering: true all/", SCHEDULING)
@@ -158,7 +170,8 @@ def test_the_scheduler_plans_with_the_prediction_and_the_walltime_stays(well):
     first = well.qsub("-l", f"select=1:ncpus={cores}", "-l", "walltime=00:30:00", script="sleep 25")
     second = well.qsub("-l", f"select=1:ncpus={cores}", "-l", "walltime=00:30:00", script="true")
     wanted = well.wanted(first)
-    assert (wanted["soft_walltime"], wanted["walltime"]) == ("00:01:00", "00:30:00")
+    assert seconds_of(wanted["soft_walltime"]) <= 120
+    assert wanted["walltime"] == "00:30:00"
     planned = eventually(
         lambda: well.job(second).get("estimated", {}).get("start_time"), seconds=20
     )
@@ -234,13 +247,7 @@ def test_a_default_limit_comes_from_the_interval_as_soon_as_there_is_history_eno
         "requested_walltime": 3600,
         "requested_processors": 1,
     }
-    now = time.time()
-    runs = [
-        job | {"job_id": f"past-{place}", "runtime": 300 + place % 10 * 60, "end_time": end}
-        for place, end in enumerate(now - 1000.0 * step for step in range(300, 0, -1))
-    ]
-    teller = sure.token("teller", "--scope", "ingest", "--scope", "predict")
-    assert sure.call("/v1/completions", teller, {"completions": runs})["accepted"] == len(runs)
+    teller = learn(sure, job, lambda place: 300 + place % 10 * 60)
     answer = sure.call("/v1/predictions", teller, job)
     upper = answer["interval"]["upper"]
     assert (answer["basis"]["reason"], answer["interval"]["coverage"]) == ("history", 0.9)
@@ -248,7 +255,7 @@ def test_a_default_limit_comes_from_the_interval_as_soon_as_there_is_history_eno
     known = limited()
     wanted = sure.wanted(known)
     assert seconds_of(wanted["walltime"]) == pytest.approx(math.ceil(1.5 * upper), rel=0.1)
-    assert seconds_of(wanted["soft_walltime"]) < seconds_of(wanted["walltime"])
+    assert "soft_walltime" not in wanted, "either plans or a limit"
     given = sure.wanted(sure.qsub("-N", "limited", "-l", "walltime=00:50:00", user="bob"))
     assert given["walltime"] == "00:50:00"
     (run,) = sure.await_runs(known)[known.partition(".")[0]]

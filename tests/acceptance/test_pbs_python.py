@@ -54,7 +54,7 @@ def of_job(said, name):
 
 
 def test_a_prediction_becomes_the_soft_walltime(hook):
-    with fake_service(prediction()) as service:
+    with fake_service(prediction(interval=None)) as service:
         said = hook(service)
     assert said["pbs.event().accept"] == "True"
     assert of_job(said, "soft_walltime") in (["422"], ["00:07:02"])

@@ -43,7 +43,7 @@ def test_a_prediction_becomes_the_soft_limit_and_ends_no_job():
         }  # fmt: skip
         learn(site, {**known, "application": "minutes"}, runtime=600, every=1000)
         predicted = site.client.post("/v1/predictions", json={**known, "application": "minutes"})
-        minutes = -(-predicted.json()["predicted_walltime"] // 60)
+        minutes = -(-predicted.json()["interval"]["upper"] // 60)
         job = eventually(lambda: marked(site, "-J", "minutes"), seconds=30)
         assert (job["TimeMin"], job["TimeLimit"]) == (f"00:{minutes:02.0f}:00", "01:00:00")
         assert f"wtm={minutes:.0f}" in job["AdminComment"]

@@ -118,9 +118,21 @@ def test_names_that_are_missing_are_not_told_and_long_ones_are_cut(tmp_path):
     assert named["project"] == "silica"
 
 
-def test_the_length_is_the_mean_runtime_and_the_soft_walltime_the_planned_one(tmp_path):
-    run = answered(tmp_path, prediction(mean_walltime=600.5), mode="soft")
-    assert (run.resources["walltimed_length"], run.resources["soft_walltime"]) == (601, 422)
+@pytest.mark.parametrize(
+    ("interval", "soft"),
+    [
+        ({"lower": 60.0, "upper": 1800.5, "coverage": 0.9}, 1801),
+        ({"lower": 60.0, "upper": 400.0, "coverage": 0.9}, 422),
+        ({"lower": 60.0, "upper": 3600.0, "coverage": 0.9}, None),
+        (None, 422),
+    ],
+)
+def test_the_length_is_the_mean_runtime_and_the_soft_walltime_the_upper_end(
+    tmp_path, interval, soft
+):
+    answer = prediction(mean_walltime=600.5, interval=interval)
+    run = answered(tmp_path, answer, mode="soft")
+    assert (run.resources["walltimed_length"], run.resources["soft_walltime"]) == (601, soft)
 
 
 @pytest.mark.parametrize("mean", [0, -1, 3601, "soon", 1e300])
@@ -130,7 +142,7 @@ def test_an_impossible_mean_changes_nothing(tmp_path, mean):
 
 
 @pytest.mark.parametrize(
-    ("mode", "length", "soft"), [("observe", None, None), ("order", 422, None), ("soft", 422, 422)]
+    ("mode", "length", "soft"), [("observe", None, None), ("order", 422, None), ("soft", 422, 1801)]
 )
 def test_observe_sets_the_mark_alone_order_the_length_and_soft_both(tmp_path, mode, length, soft):
     run = answered(tmp_path, prediction(), mode=mode)
@@ -162,7 +174,7 @@ def test_a_priority_that_is_none_leaves_the_prediction_and_the_job(tmp_path, pri
 
 def test_a_site_without_the_resource_for_the_mark_gets_its_soft_walltime(tmp_path):
     run = answered(tmp_path, prediction(), job(is_marked=False), mode="soft")
-    assert run.resources["soft_walltime"] == 422
+    assert run.resources["soft_walltime"] == 1801
     assert run.warnings == []
     assert [message for _, message in run.log] == [
         f"walltimed: no resource named walltimed_{name}" for name in ("prediction", "length")
@@ -231,11 +243,11 @@ def test_a_job_without_a_walltime_gets_a_margin_above_its_interval(tmp_path, ans
 @pytest.mark.parametrize(
     ("job_and_server", "walltime"), [((), 3600), ((Job(ncpus=1), LONG_DEFAULT), 1500)]
 )
-def test_a_default_limit_leaves_the_users_walltime_alone_and_room_for_the_soft_one(
+def test_a_default_limit_leaves_the_users_walltime_alone_and_sets_no_soft_one(
     tmp_path, job_and_server, walltime
 ):
     run = answered(tmp_path, prediction(interval=SURE), *job_and_server, mode="default-limit")
-    assert (run.resources["walltime"], run.resources["soft_walltime"]) == (walltime, 422)
+    assert (run.resources["walltime"], run.resources["soft_walltime"]) == (walltime, None)
 
 
 @pytest.mark.parametrize("bad", [-5, 0, float("nan"), float("inf"), "300", True, 1e9 + 1, [300]])
@@ -269,7 +281,7 @@ def test_a_job_without_a_walltime_is_predicted_with_the_one_that_pbs_will_give_i
     submitted = Job(ncpus=1, queue=queue)
     run = answered(tmp_path, prediction(), submitted, server, mode="soft")
     assert run.requests[0]["requested_walltime"] == hours * 3600
-    assert (run.resources["soft_walltime"], run.resources["walltime"]) == (422, None)
+    assert (run.resources["soft_walltime"], run.resources["walltime"]) == (1801, None)
 
 
 def test_a_soft_walltime_stays_below_the_default_too(tmp_path):
@@ -296,14 +308,15 @@ def test_a_job_without_a_queue_goes_to_the_default_queue(tmp_path, config):
     ],
 )
 def test_a_soft_walltime_has_a_floor(tmp_path, predicted, config, soft):
-    run = answered(tmp_path, prediction(predicted_walltime=predicted), mode="soft", **config)
+    answer = prediction(predicted_walltime=predicted, interval=None)
+    run = answered(tmp_path, answer, mode="soft", **config)
     assert run.resources["soft_walltime"] == soft
 
 
 def test_a_job_that_waited_long_is_predicted_again_at_its_start(tmp_path):
     submitted = job(soft_walltime=Duration(1800), walltimed_prediction="old-1")
     run = answered(tmp_path, prediction(), submitted, mode="soft", how=started)
-    assert run.resources["soft_walltime"] == 422
+    assert run.resources["soft_walltime"] == 1801
     assert run.resources["walltimed_prediction"] == "0b7c-42.old-1"
     (asked,) = run.requests
     assert (asked["user"], asked["job_id"]) == ("carol", "17.hill")
@@ -334,7 +347,7 @@ def test_an_hour_of_waiting_makes_a_second_look_worth_its_while(
     submitted = job(soft_walltime=Duration(1800), walltimed_prediction="old")
     run = answered(tmp_path, prediction(), submitted, waited=waited, mode="soft", how=started)
     assert bool(run.requests) is is_asked
-    assert run.resources["soft_walltime"] == (422 if is_asked else 1800)
+    assert run.resources["soft_walltime"] == (1801 if is_asked else 1800)
 
 
 def test_a_soft_walltime_of_somebody_else_survives_the_start(tmp_path):
@@ -425,7 +438,7 @@ def test_an_answer_on_a_connection_that_stays_open_is_not_waited_for(tmp_path):
     with fake_service(prediction()) as service:
         run = queued(tmp_path, service, mode="soft", budget_seconds=20)
     assert run.verdict == "accepted", "the alarm would have rejected it"
-    assert run.resources["soft_walltime"] == 422
+    assert run.resources["soft_walltime"] == 1801
 
 
 def test_an_answer_with_a_long_head_sets_nothing(tmp_path):
@@ -451,7 +464,7 @@ def test_after_8_kib_without_an_end_no_more_of_a_head_is_read(tmp_path, more, is
 def test_a_prediction_with_a_name_that_is_none_is_not_noted_down(tmp_path, name):
     run = answered(tmp_path, prediction(prediction_id=name), mode="soft")
     assert run.resources["walltimed_prediction"] is None
-    assert run.resources["soft_walltime"] == 422, "what was predicted counts"
+    assert run.resources["soft_walltime"] == 1801, "what was predicted counts"
 
 
 @pytest.mark.parametrize(
@@ -478,7 +491,7 @@ def test_a_pbs_that_cannot_log_rejects_nobody(tmp_path):
 
 def test_a_pbs_that_cannot_log_sets_soft_walltimes_without_our_resources(tmp_path):
     run = answered(tmp_path, prediction(), job(is_marked=False), mode="soft", logs=False)
-    assert run.resources["soft_walltime"] == 422
+    assert run.resources["soft_walltime"] == 1801
 
 
 def test_a_job_that_pbs_would_never_make_is_accepted(tmp_path):
@@ -498,7 +511,7 @@ def test_events_of_a_real_server_come_out_as_they_did(tmp_path, files, predicted
     lines = lines_of(*(CAPTURED / file for file in files))
     event = event_of(lines)
     before = resources_of(event)
-    answer = prediction(predicted_walltime=predicted, prediction_id=prediction_id)
+    answer = prediction(predicted_walltime=predicted, prediction_id=prediction_id, interval=None)
     with fake_service(answer, hangs_up=True) as service:
         config = {"mode": "soft", "soft_floor_seconds": 1, "predict_again_after": 2}
         run = run_hook(tmp_path, event, server_of(lines), port=service.port, **config)
@@ -527,7 +540,7 @@ def test_a_real_job_without_a_walltime_gets_a_default_limit(tmp_path):
     with fake_service(answer, hangs_up=True) as service:
         run_hook(tmp_path, event, server, port=service.port, mode="default-limit")
     set_now = resources_of(event)
-    assert (set_now["walltime"], set_now["soft_walltime"]) == ("1500", "422")
+    assert (set_now["walltime"], "soft_walltime" in set_now) == ("1500", False)
 
 
 def test_a_real_job_without_a_walltime_gets_its_queues(tmp_path):
@@ -546,7 +559,7 @@ def test_the_switch_stops_it_before_its_settings_are_read(tmp_path, monkeypatch)
     off.write_text("")
     stopped = answered(tmp_path, prediction(), mode="soft")
     broken = answered(tmp_path, prediction(), token="x")
-    assert (len(on.requests), on.resources["soft_walltime"]) == (1, 422)
+    assert (len(on.requests), on.resources["soft_walltime"]) == (1, 1801)
     assert (stopped.verdict, stopped.requests, stopped.warnings) == ("accepted", [], [])
     assert stopped.resources["soft_walltime"] is None
     assert broken.warnings == []

@@ -309,10 +309,11 @@ def test_time_min_is_set_only_where_it_cannot_lower_the_limit(
 ):
     commented_out = "# SchedulerParameters=time_min_as_soft_limit\n"
     site = Site(tmp_path, LUAS[0], f"{commented_out}schedulerParameters={parameters}\n")
-    config = {"slurm_version": version} if version else {}
+    config = {"largest_site_factor": 1000} | ({"slurm_version": version} if version else {})
     done, _ = answered(site, prediction(), mode="soft", **config)
-    assert done.changes.get("time_min") == ("8" if is_set else None)
-    assert done.changes["admin_comment"] == "wtp=0b7c-42" + ";wtm=8" * is_set
+    assert done.changes.get("time_min") == ("31" if is_set else None), "the interval ends at 1801 s"
+    assert ("site_factor" in done.changes) is not is_set, "either plans or an order"
+    assert done.changes["admin_comment"] == "wtp=0b7c-42" + ";wtm=31" * is_set
     assert "time_limit" not in done.changes
 
 
@@ -332,7 +333,7 @@ SOFT_CONF = "SchedulerParameters=time_min_as_soft_limit\n"
 )
 def test_time_min_is_never_the_limit_or_above_nor_replaces_the_users(tmp_path, job, time_min):
     site = Site(tmp_path, LUAS[0], SOFT_CONF)
-    done, _ = answered(site, prediction(), job, **SOFT)
+    done, _ = answered(site, prediction(interval=None), job, **SOFT)
     assert done.changes.get("time_min") == time_min
 
 
@@ -349,7 +350,8 @@ def test_time_min_is_never_the_limit_or_above_nor_replaces_the_users(tmp_path, j
 )
 def test_time_min_has_a_floor(tmp_path, predicted, config, time_min):
     site = Site(tmp_path, LUAS[0], SOFT_CONF)
-    done, _ = answered(site, prediction(predicted_walltime=predicted), **SOFT, **config)
+    answer = prediction(predicted_walltime=predicted, interval=None)
+    done, _ = answered(site, answer, **SOFT, **config)
     assert done.changes.get("time_min") == time_min
 
 

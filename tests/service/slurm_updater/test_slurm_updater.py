@@ -612,6 +612,14 @@ def test_time_min_is_always_below_the_limit(predicted, minutes):
     assert 0 <= wanted < minutes
 
 
+@pytest.mark.parametrize(
+    ("upper", "minutes"), [(None, 11), (1801.0, 31), (60.0, 11), (36_000.0, 0)]
+)
+def test_time_min_is_the_upper_end_of_the_interval_and_never_below_the_prediction(upper, minutes):
+    estimate = Estimate(predicted=601.0, prediction_id="p-1", mean=700.0, upper=upper)
+    assert wanted_time_min(a_job(600), estimate, rules()) == minutes
+
+
 def a_job(minutes):
     shown = {"job_id": 7, "job_state": "PENDING", "submit_time": 1, "priority": 1}
     body = json.dumps({"jobs": [shown | {"time_limit": minutes}]})
@@ -927,7 +935,7 @@ def test_mode_off_hands_the_queue_over_and_changes_no_job(
     [
         ({}, {}, 0),
         ({"order": Order.SHORTEST_FIRST}, {}, 1),
-        ({"order": Order.SHORTEST_FIRST}, FILTERED, 0),
+        ({"order": Order.SHORTEST_FIRST}, FILTERED, 1),
         ({"order": Order.SJF_AGING}, {}, 1),
         ({"mode": Mode.SOFT}, FILTERED, 0),
         ({"mode": Mode.SOFT}, {}, 1),
@@ -939,18 +947,6 @@ def test_what_the_submit_filter_has_noted_is_not_asked_again(slurm, updater, opt
     slurm.change(NAMED, **{"admin_comment": "wtp=0190-1", **noted})
     slurm.keep(NAMED)
     assert updater(**options).round(dry_run=True).asked == asked
-
-
-def test_a_noted_prediction_orders_jobs_as_one_that_was_asked_for(slurm, updater):
-    slurm.becomes("25.05.4")
-    slurm.change(NAMED, **FILTERED)
-    slurm.keep(NAMED)
-    updater(order=Order.SHORTEST_FIRST).round()
-    ((_, settings),) = slurm.updates()
-    estimate = Estimate(predicted=1800.0, prediction_id="filter-1")
-    shortest_first = rules(order=Order.SHORTEST_FIRST, largest=10_000)
-    wanted = wanted_site_factor(a_job(600), estimate, shortest_first)
-    assert settings == {"SiteFactor": str(wanted)}
 
 
 def test_a_reset_takes_back_what_was_set_and_asks_nobody(slurm, updater, client):

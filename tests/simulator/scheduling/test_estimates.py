@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from workloads import Given, starts_of, workload_of
 
+from predictors.base import USUAL
+from simulator.replay.method_spec import MethodSpec
 from simulator.replay.predictions_file import PredictionsFileError
 from simulator.replay.trace_replay import InProcess
 from simulator.scheduling.estimates import Estimates, predictions_of
 from simulator.scheduling.forecast import QUANTILE_GRID, quantile_at
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
+from simulator.traces.completions import completions
 
 JOBS = [(0, 1, 10, 20), (1, 1, 10, 30), (2, 1, 10, 40)]
 
@@ -75,3 +78,31 @@ def test_a_log_that_begins_before_second_zero_is_estimated_as_any_other(kind):
 def test_starts_do_not_depend_on_when_second_zero_is():
     shifted = [(submit - 77, *rest) for submit, *rest in JOBS]
     assert np.diff(starts_of(shifted, 1)).tolist() == np.diff(starts_of(JOBS, 1)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("policy", "order", "field"),
+    [
+        ("slurm", "fcfs", "upper"),
+        ("pbs", "response-ratio", "upper"),
+        ("slurm", "sjf", "planned"),
+        ("easy", "fcfs", "planned"),
+    ],
+)
+def test_a_twin_plans_with_upper_ends_of_intervals_and_a_papers_policy_with_predictions(
+    policy, order, field
+):
+    rows = [(9000 * number, 1, 300 + 97 * (number % 23), 8000) for number in range(400)]
+    semantics = Semantics(policy=policy, order=order)
+    estimates = Estimates.named("attention")
+    schedule = simulate(workload_of(rows, 1), semantics, estimates)
+    predictor = MethodSpec.parse("attention").predictor()
+    wanted = []
+    for run in completions(workload_of(rows, 1).trace):
+        answer = predictor.ask(run.submission, USUAL)
+        upper = answer.interval.upper if answer.interval else answer.predicted_walltime
+        found = {"upper": max(upper, answer.predicted_walltime)}
+        wanted.append(int(found.get(field, answer.predicted_walltime)))
+        predictor.observe(run)
+    assert schedule.estimate.tolist() == wanted
+    assert len(set(wanted)) > 20
