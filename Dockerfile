@@ -15,6 +15,7 @@ RUN python -m pip --python /opt/walltimed/bin/python install --no-cache-dir --no
 COPY pyproject.toml README.md LICENSE /build/
 COPY predictors /build/predictors
 COPY terminal /build/terminal
+COPY walltimed /build/walltimed
 COPY simulator /build/simulator
 COPY service /build/service
 COPY migrations /build/migrations
@@ -25,7 +26,7 @@ RUN cd /build && python -m pip --python /opt/walltimed/bin/python install --no-c
     && python -m pip --python /opt/walltimed/bin/python uninstall --yes --quiet setuptools \
     && python prune.py /opt/walltimed/lib/python3.11/site-packages \
     && cd /opt/walltimed/lib/python3.11/site-packages \
-    && /opt/walltimed/bin/python -m compileall -q predictors terminal simulator service migrations \
+    && /opt/walltimed/bin/python -m compileall -q predictors terminal simulator service walltimed migrations \
     && cd / && /opt/walltimed/bin/walltimed warm-up \
     && /opt/walltimed/bin/python -c 'import psycopg, uvloop, service.http.server, service.http.app'
 

@@ -78,7 +78,7 @@ test-research: .venv/ready
 coverage: .venv/ready
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(LONG)
 
-PACKAGES := predictors terminal simulator service migrations
+PACKAGES := predictors terminal simulator service walltimed migrations
 
 check: lint types imports
 
@@ -114,7 +114,7 @@ PIN := uv pip compile --universal --python-version 3.11 --generate-hashes --no-h
 lock:
 	$(PIN) pyproject.toml -o requirements/runtime.txt
 	$(PIN) pyproject.toml --extra reports -o requirements/full.txt
-	$(PIN) pyproject.toml --extra reports --extra distributed --group dev -o requirements/dev.txt
+	$(PIN) pyproject.toml --extra reports --extra distributed --extra tables --group dev -o requirements/dev.txt
 	$(PIN) pyproject.toml --extra distributed --constraint requirements/dev.txt -o requirements/distributed.txt
 	$(PIN) --group docs --constraint requirements/dev.txt -o requirements/docs.txt
 	$(PIN) --group build -o requirements/build.txt

@@ -22,7 +22,7 @@ pip install --no-compile --no-deps --require-hashes -r requirements/build.txt \
 # From a copy: setuptools leaves its build directory beside what it builds.
 source=$(mktemp -d)
 trap 'rm -rf "$source"' EXIT
-cp -r pyproject.toml README.md LICENSE predictors terminal simulator service migrations "$source"
+cp -r pyproject.toml README.md LICENSE predictors terminal simulator service walltimed migrations "$source"
 pip install --no-compile --no-deps --no-build-isolation "$source"
 "$installed" deploy/manual.py "$root/usr"
 pip uninstall --yes setuptools pip

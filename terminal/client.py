@@ -149,16 +149,7 @@ class Client:
         A run that is reported twice counts once, so a call without an answer may be repeated.
         """
         for first in range(0, len(completions), LARGEST_BATCH):
-            body = [
-                {
-                    **fields_of(completion.submission),
-                    "start_time": completion.start_time,
-                    "end_time": completion.end_time,
-                    "runtime": completion.runtime,
-                    "status": completion.status,
-                }
-                for completion in completions[first : first + LARGEST_BATCH]
-            ]
+            body = [completion_fields(each) for each in completions[first : first + LARGEST_BATCH]]
             self.call("POST", "/v1/completions", {"completions": body})
 
     def wait_until_ready(self, seconds: float = 60.0) -> None:
@@ -245,6 +236,17 @@ def fields_of(submission: Submission) -> dict[str, Any]:
     """Return the known attributes of a submission as fields of the HTTP contract."""
     known = ((name, getattr(submission, name)) for name in Submission.__struct_fields__)
     return {name: value for name, value in known if value is not None}
+
+
+def completion_fields(run: Completion) -> dict[str, Any]:
+    """Return a run as fields of the HTTP contract."""
+    return {
+        **fields_of(run.submission),
+        "start_time": run.start_time,
+        "end_time": run.end_time,
+        "runtime": run.runtime,
+        "status": run.status,
+    }
 
 
 def _method(method: str | None) -> dict[str, str]:

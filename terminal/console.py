@@ -130,6 +130,8 @@ def check_directory(path: Path | None) -> None:
 EXTRAS = {
     "distributed": "distributed",
     "matplotlib": "reports",
+    "pandas": "tables",
+    "pyarrow": "tables",
 }
 """The extra that brings each package."""
 

@@ -166,7 +166,7 @@ def masked(answer: object) -> str:
     return re.sub(r"\d+\.\d{4,}", lambda long: f"{float(long[0]):.3f}", text)
 
 
-PACKAGES = ("predictors", "terminal", "simulator", "service", "migrations")
+PACKAGES = ("predictors", "terminal", "simulator", "service", "walltimed", "migrations")
 NAMED = re.compile(r"[\w./-]*\w\.py\b")
 INSTALLED = "/usr/share/walltimed/"
 FILES = {path.name for path in ROOT.glob("*/**/*.py") if ".venv" not in path.parts}
@@ -193,7 +193,7 @@ def test_every_python_file_that_a_docstring_names_exists(package):
         assert missing_files("\n".join(texts)) == [], module
 
 
-@pytest.mark.parametrize("package", ["predictors", "terminal", "simulator", "service"])
+@pytest.mark.parametrize("package", ["predictors", "terminal", "simulator", "service", "walltimed"])
 def test_no_two_modules_of_a_package_share_a_name(package):
     files = (ROOT / package).rglob("*.py")
     # The module of a command is called like the command.

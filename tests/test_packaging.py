@@ -20,7 +20,7 @@ from service.http.server import GRACE_SECONDS
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-PACKAGES = ("predictors", "terminal", "simulator", "service", "migrations")
+PACKAGES = ("predictors", "terminal", "simulator", "service", "walltimed", "migrations")
 
 
 NOT_INSTALLED = ("papers", "research", "benchmarks", "tests")

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,9 +28,7 @@ from terminal.console import (
     STANDARD_OUTPUT,
     CommandError,
     ExitCode,
-    check_alone,
     check_directory,
-    check_file,
     need,
     progress_bar,
 )
@@ -38,6 +36,7 @@ from terminal.files import name_of
 from terminal.options import AsJson, Columns, Format, Limit, OnError, TimeZone
 
 if TYPE_CHECKING:
+    from predictors.base import Question
     from predictors.jobs import Completion
     from simulator.replay.method_spec import MethodSpec
     from simulator.replay.trace_replay import Replay
@@ -51,17 +50,23 @@ class PlayedLog:
     """The usable jobs of a trace, and the reasons why other jobs are left out.
 
     Attributes:
+        recorded: the usable jobs with the names that their numbers stand for.
         cluster: the cluster of whose history they become part.
         runs: the usable jobs as predictors receive them.
         left_out: numbers of other jobs by the rule that left them out.
     """
 
     name: str
-    trace: "Trace"
+    recorded: "RecordedLog"
     cluster: str
     runs: "Sequence[Completion]"
     left_out: dict[str, int]
     rejected: "Sequence[Reject]"
+
+    @property
+    def trace(self) -> "Trace":
+        """The usable jobs."""
+        return self.recorded.trace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,12 +158,13 @@ def replay(
         list[str] | None, typer.Option(help="Further cleaning rule, such as zero-run.")
     ] = None,
     on_error: MalformedLines = OnError.REFUSE,
-    predictions: Annotated[
+    output: Annotated[
         str | None,
         typer.Option(
+            "--output",
+            "-o",
             metavar="FILE",
-            help="Write a line for each job and method, with commas if the name ends in .csv, else "
-            "tabs; - is stdout.",
+            help="Write a row for each job and method: .csv (- is stdout), .parquet or .arrow.",
         ),
     ] = None,
     report: ReportDirectory = None,
@@ -179,13 +185,13 @@ def replay(
     """
     need("matplotlib", for_=report)
     from simulator.replay.method_spec import MethodSpec
-    from simulator.replay.predictions_file import write_predictions
+    from simulator.replay.predictions_file import prediction_tables
     from simulator.reports.method_summary import summarise
+    from terminal.data_table import check_table, write_table
 
     if processes is not None and not in_process:
         raise CommandError("--processes is for --in-process.", ExitCode.USAGE)
-    check_alone(predictions, "the predictions", as_json=as_json)
-    check_file(predictions)
+    check_table(output, "the predictions", as_json=as_json)
     check_directory(report)
     specs = [MethodSpec.parse(text) for text in dict.fromkeys(method or default_methods(url))]
     installation: Installation = context.obj
@@ -214,6 +220,7 @@ def replay(
         token=token,
         in_process=in_process,
         processes=processes,
+        with_levels=output is not None,
         quiet=as_json,
     )
     result = ReplayResult(
@@ -222,9 +229,9 @@ def replay(
         played=played,
         summaries=summarise(played),
     )
-    if predictions:
-        write_predictions(played, predictions)
-    piped = predictions == STANDARD_OUTPUT
+    if output:
+        write_table(prediction_tables(log.recorded, played.answers), output)
+    piped = output == STANDARD_OUTPUT
     conclude(result, report=report, wide=wide, as_json=as_json, is_piped=piped)
 
 
@@ -264,7 +271,7 @@ def played_log(
     left_out = {**recorded.left_out, **{rule: jobs for rule, jobs in removed.items() if jobs}}
     log = PlayedLog(
         name=Path(file).name,
-        trace=played,
+        recorded=replace(recorded, trace=played),
         cluster=cluster,
         runs=list(completions(played, cluster=cluster)),
         left_out=left_out,
@@ -283,26 +290,39 @@ def play(
     token: str | None,
     in_process: bool,
     processes: int | None = 1,
+    with_levels: bool = False,
     quiet: bool,
 ) -> "Replay":
     """Play the log with a progress bar."""
+    from simulator.replay.trace_replay import LEVELS
     from simulator.replay.trace_replay import replay as play_to
     from simulator.scheduling.parallel import number_of_processes
 
+    levels = LEVELS if with_levels else ()
     if in_process and not url:
         processes = number_of_processes(processes, len(specs) * len(log.runs))
         if processes > 1 and len(specs) > 1:
-            return play_beside(log, specs, processes, quiet=quiet)
+            return play_beside(log, specs, processes, levels, quiet=quiet)
     with (
         opened(specs, url=url, token=token, in_process=in_process) as player,
         progress_bar("jobs", quiet=quiet) as progress,
     ):
         task = progress.add_task(escape(log.name), total=len(log.runs))
-        return play_to(log.runs, player, progress=lambda jobs: progress.advance(task, jobs))
+        return play_to(
+            log.runs,
+            player,
+            levels=levels,
+            progress=lambda jobs: progress.advance(task, jobs),
+        )
 
 
 def play_beside(
-    log: "PlayedLog", specs: "Sequence[MethodSpec]", processes: int, *, quiet: bool
+    log: "PlayedLog",
+    specs: "Sequence[MethodSpec]",
+    processes: int,
+    levels: "Sequence[Question]",
+    *,
+    quiet: bool,
 ) -> "Replay":
     """Play the log to each method in a process of its own."""
     from simulator.replay.trace_replay import Replay, replay_alone
@@ -310,7 +330,7 @@ def play_beside(
 
     began = time.perf_counter()
     slowest_first = specs[::-1]  # of the usual methods, the last take longest
-    function = partial(replay_alone, log.trace, log.cluster)
+    function = partial(replay_alone, log.trace, log.cluster, levels)
     answers = {}
     with progress_bar("jobs", quiet=quiet) as progress:
         task = progress.add_task(escape(log.name), total=len(specs) * len(log.runs))

@@ -150,7 +150,11 @@ def simulate(
     output: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Write the schedule as SWF, or as CSV if FILE ends in .csv."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the schedule as SWF, or a row for each job of each simulation: .csv, "
+            ".parquet or .arrow.",
         ),
     ] = None,
     report: ReportDirectory = None,
@@ -163,7 +167,7 @@ def simulate(
     --estimates service the simulation plays to the live API: submissions ask for predictions
     when the simulated scheduler receives them, completions are posted when the simulated
     schedule ends them. With --estimates file:FILE they come from a file that walltimed replay
-    --predictions wrote, file:FILE#METHOD where it has several methods; with --requests FILE such
+    --output wrote, file:FILE#METHOD where it has several methods; with --requests FILE such
     predictions stand in the log instead of the requests, before --overrun is applied.
 
     For example:
@@ -177,8 +181,7 @@ def simulate(
     need("matplotlib", for_=report)
     from simulator.reports.comparison import Combination, Shaking
 
-    check_alone(output, "the schedule", as_json=as_json)
-    check_file(output)
+    check_output(output, as_json=as_json)
     check_directory(report)
     refuse_idle(shake=shake, repeat=repeat, estimates=estimates or (), url=url)
     refuse_beside_service(estimates or (), processes=processes, distributed=distributed)
@@ -202,8 +205,12 @@ def simulate(
         processes=processes,
         distributed=distributed,
     )
-    if output and (len(simulations.combinations) > 1 or shake):
-        raise CommandError("--output takes one policy and one source of estimates.", ExitCode.USAGE)
+    if output and not is_table(output) and (len(simulations.combinations) > 1 or shake):
+        raise CommandError(
+            "--output of SWF takes one policy and one source of estimates; a table, such as .csv, "
+            "takes all.",
+            ExitCode.USAGE,
+        )
     installation: Installation = context.obj
     recorded = installation.recorded_log(
         LogFile(
@@ -228,11 +235,36 @@ def simulate(
     shaking = Shaking(shake, repeat or REPETITIONS) if shake else None
     outcomes = simulations.play(log, workload, shaking, quiet=as_json)
     result = SimulationResult(
-        name=name_of(trace), workload=workload, outcomes=outcomes, rejected=log.rejects
+        name=name_of(trace),
+        recorded=replace(recorded, trace=workload.trace),
+        workload=workload,
+        outcomes=outcomes,
+        rejected=log.rejects,
     )
     if output:
         result.write_schedule(output)
     conclude(result, report=report, wide=wide, as_json=as_json, is_piped=output == STANDARD_OUTPUT)
+
+
+def is_table(output: str) -> bool:
+    """Return whether a file is a table; standard output gets SWF."""
+    from terminal.data_table import form_of
+
+    return output != STANDARD_OUTPUT and form_of(output) is not None
+
+
+def check_output(output: str | None, *, as_json: bool) -> None:
+    """Refuse a file that cannot be written; None is no file.
+
+    Raises:
+        CommandError: the message says what is in the way.
+    """
+    from terminal.data_table import check_table
+
+    if output and is_table(output):
+        check_table(output, "the schedules", as_json=as_json)
+    check_alone(output, "the schedule", as_json=as_json)
+    check_file(output)
 
 
 def jobs_of(
@@ -269,10 +301,12 @@ class SimulationResult:
     """The result of simulations.
 
     Attributes:
+        recorded: the jobs of the workload, with the names that their numbers stand for.
         rejected: the malformed lines of the log.
     """
 
     name: str
+    recorded: "RecordedLog"
     workload: "Workload"
     outcomes: "Sequence[Outcome]"
     rejected: "Sequence[Reject]"
@@ -312,11 +346,15 @@ class SimulationResult:
         }
 
     def write_schedule(self, file: str) -> None:
-        """Write the schedule of the only outcome as SWF, or as CSV if the name says so."""
-        from simulator.scheduling.schedule_file import write_csv, write_result
+        """Write a table of all schedules, or the schedule of the only outcome as SWF."""
+        from simulator.scheduling.schedule_file import schedule_tables, write_result
+        from terminal.data_table import write_table
 
-        write = write_csv if ".csv" in Path(file).suffixes else write_result
-        write(self.outcomes[0].schedule, file)
+        schedules = [each.schedule for each in self.outcomes]
+        if is_table(file):
+            write_table(schedule_tables(self.recorded, schedules), file)
+        else:
+            write_result(schedules[0], file)
 
     def write(self, directory: Path) -> None:
         """Write the page with its pictures and data."""

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from sys import intern
 from time import perf_counter
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from predictors.auto import Auto
-from predictors.base import USUAL, Predictor, UncertainPredictor
+from predictors.base import USUAL, Predictor, Question, UncertainPredictor
 from predictors.jobs import Completion, Prediction, Submission
 from predictors.measures import Seconds
 from predictors.memory.running_jobs import Start
@@ -17,6 +18,13 @@ from simulator.traces.completions import completions
 from simulator.traces.trace import Trace
 
 Item = TypeVar("Item")
+
+LEVELS = (
+    Question(coverage=0.5, underestimation_rate=0.05),
+    Question(coverage=0.8, underestimation_rate=0.1),
+    Question(coverage=0.95, underestimation_rate=0.2),
+)
+"""Further questions about each job, for tables with levels."""
 
 
 class Player(Protocol):
@@ -70,11 +78,13 @@ class InProcess:
         """The labels of the predictors."""
         return tuple(self.predictors)
 
-    def predict(self, method: str, submissions: Sequence[Submission]) -> Sequence[Prediction]:
+    def predict(
+        self, method: str, submissions: Sequence[Submission], question: Question = USUAL
+    ) -> Sequence[Prediction]:
         """Ask the predictor labelled ``method``."""
         if method in self.uncertain:
             ask = self.uncertain[method].ask
-            return [ask(submission, USUAL) for submission in submissions]
+            return [ask(submission, question) for submission in submissions]
         predict = self.predictors[method].predict
         return [predict(submission) for submission in submissions]
 
@@ -148,35 +158,78 @@ def steps(submit: Seconds, end: Seconds) -> Iterator[Step]:
         arrived, departed = until, known
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Answers:
     """The answers of one method for every job, in the order of the log.
 
     Attributes:
         predicted: predicted runtimes in seconds.
-        lower: lower ends of the intervals, NaN where there is none.
-        upper: upper ends of the intervals.
+        likely: medians, NaN where there is none.
+        mean: mean runtimes, likewise.
+        lower: lower ends of the intervals, likewise.
+        upper: upper ends of the intervals, likewise.
+        basis_jobs: number of past jobs that each prediction is made from.
+        basis_reason: reason of each prediction in one word.
+        answered_by: method that really answered.
+        levels: ends of further intervals and predictions at further rates, by name of the column.
         latencies: seconds that each request took; a batch is one request.
     """
 
     predicted: Seconds
+    likely: Seconds
+    mean: Seconds
     lower: Seconds
     upper: Seconds
+    basis_jobs: Seconds
+    basis_reason: list[str]
+    answered_by: list[str]
+    levels: dict[str, Seconds] = field(default_factory=dict)
     latencies: list[float] = field(default_factory=list)
 
     @classmethod
     def of(cls, jobs: int) -> "Answers":
-        """Empty answers for a log of ``jobs`` jobs."""
-        return cls(np.full(jobs, np.nan), np.full(jobs, np.nan), np.full(jobs, np.nan))
+        """Return empty answers for a log of ``jobs`` jobs."""
+        predicted, likely, mean, lower, upper, basis_jobs = np.full((6, jobs), np.nan)
+        return cls(
+            predicted=predicted,
+            likely=likely,
+            mean=mean,
+            lower=lower,
+            upper=upper,
+            basis_jobs=basis_jobs,
+            basis_reason=[""] * jobs,
+            answered_by=[""] * jobs,
+        )
 
     def note(self, jobs: Sequence[int], predictions: Sequence[Prediction], seconds: float) -> None:
         """Store the answer to one request."""
         self.latencies.append(seconds)
         for job, prediction in zip(jobs, predictions, strict=True):
             self.predicted[job] = prediction.predicted_walltime
+            self.basis_jobs[job] = prediction.basis.jobs
+            self.basis_reason[job] = intern(prediction.basis.reason)
+            self.answered_by[job] = intern(prediction.method)
+            if prediction.median is not None:
+                self.likely[job] = prediction.median
+            if prediction.mean is not None:
+                self.mean[job] = prediction.mean
             if prediction.interval is not None:
                 self.lower[job] = prediction.interval.lower
                 self.upper[job] = prediction.interval.upper
+
+    def note_level(
+        self, jobs: Sequence[int], predictions: Sequence[Prediction], question: Question
+    ) -> None:
+        """Store the interval and the prediction at another level."""
+        lower, upper, outlived = map(self._level, names_of_levels(question))
+        for job, prediction in zip(jobs, predictions, strict=True):
+            outlived[job] = prediction.predicted_walltime
+            if prediction.interval is not None:
+                lower[job] = prediction.interval.lower
+                upper[job] = prediction.interval.upper
+
+    def _level(self, name: str) -> Seconds:
+        return self.levels.setdefault(name, np.full(len(self.predicted), np.nan))
 
     @property
     def predictions_per_second(self) -> float:
@@ -186,6 +239,19 @@ class Answers:
     def latency(self, percent: float) -> float:
         """Percentile of the seconds that a request took."""
         return float(np.percentile(self.latencies, percent)) if self.latencies else 0.0
+
+
+def names_of_levels(question: Question) -> tuple[str, str, str]:
+    """Return the columns of a question: both ends of the interval, and the prediction.
+
+    ``lower_80``, ``upper_80`` and ``outlived_10``: 80% of the jobs end between the first two, and
+    10% outlive the third.
+    """
+    coverage, rate = (
+        round(100 * question.coverage),
+        round(100 * (question.underestimation_rate or 0)),
+    )
+    return f"lower_{coverage}", f"upper_{coverage}", f"outlived_{rate}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +282,7 @@ def replay(
     runs: Sequence[Completion],
     player: Player,
     *,
+    levels: Sequence[Question] = (),
     progress: Callable[[int], object] | None = None,
 ) -> Replay:
     """Play a log: ask every method at each submission, and let all learn from each completion.
@@ -225,6 +292,8 @@ def replay(
 
     Args:
         runs: the log; its order decides ties in time.
+        levels: further questions to methods with intervals in this process; their time does not
+            count. A service would score the last answer about a job.
         progress: called with the number of jobs that were just predicted.
     """
     began = perf_counter()
@@ -240,15 +309,22 @@ def replay(
                 asked = perf_counter()
                 predictions = player.predict(method, submissions)
                 noted.note(jobs, predictions, perf_counter() - asked)
+                if isinstance(player, InProcess) and method in player.uncertain:
+                    for question in levels:
+                        further = player.predict(method, submissions, question)
+                        noted.note_level(jobs, further, question)
         if progress:
             progress(len(step.submitted))
     return Replay(runs, answers, perf_counter() - began)
 
 
-def replay_alone(trace: Trace, cluster: str, spec: MethodSpec) -> Answers:
+def replay_alone(
+    trace: Trace, cluster: str, levels: Sequence[Question], spec: MethodSpec
+) -> Answers:
     """Play the jobs of a cleaned trace, as runs of a cluster, to one method in this process."""
     player = InProcess.with_intervals({spec.label: spec.predictor()})
-    return replay(list(completions(trace, cluster=cluster)), player).answers[spec.label]
+    runs = list(completions(trace, cluster=cluster))
+    return replay(runs, player, levels=levels).answers[spec.label]
 
 
 def play_jobs(

@@ -9,13 +9,13 @@ The file is the simulated log with its own header. These fields hold the schedul
 
 The header holds the semantics card, line by line for people and as JSON for programs.
 
-The same schedule as CSV, with named columns, is for spreadsheets and statistics programs.
+The same schedules as a table, with named columns, are for spreadsheets and statistics programs.
 """
 
-import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import msgspec
@@ -23,13 +23,30 @@ import numpy as np
 
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import Schedule
+from simulator.traces.completions import RecordedLog
+from simulator.traces.job_columns import JOB_TYPES, log_tables
 from simulator.traces.swf import write_swf
 from simulator.traces.trace import Integers, Reals, Trace
+from terminal.data_table import DataTable, Values
 from terminal.exit_codes import ExitCode
-from terminal.files import text_writer
 
 PREFIX = "Simulation"
 RULES = f"{PREFIX}Rules"
+
+TYPES: Mapping[str, type] = MappingProxyType(
+    {
+        **JOB_TYPES,
+        "policy": str,
+        "estimates": str,
+        **dict.fromkeys(("processors", "simulated_request", "simulated_runtime", "estimate"), int),
+        **dict.fromkeys(("simulated_start", "simulated_end", "simulated_wait"), int),
+        "wait_at_arrival": float,
+        "corrections": int,
+        "backfilled": bool,
+        "in_gap": bool,
+    }
+)
+"""Columns of a schedule's jobs, and their types."""
 
 
 class NoResultError(ValueError):
@@ -56,33 +73,42 @@ def write_result(schedule: Schedule, path: str | Path) -> None:
     write_swf(result, path)
 
 
-def write_csv(schedule: Schedule, path: str | Path) -> None:
-    """Write a line for each job, with times in seconds of the log; compressed by suffix.
+def schedule_tables(log: RecordedLog, schedules: Sequence[Schedule]) -> Iterator[DataTable]:
+    """Yield a row for each job of each schedule, in parts; times are Unix seconds.
 
-    The wait predicted at arrival is empty if none was predicted.
+    The columns of the job are as it was logged; ``simulated_runtime`` and ``simulated_request`` are
+    as the scheduler received them. The wait predicted at arrival is unknown where none was
+    predicted.
+
+    Args:
+        log: the jobs in the order of the schedules.
     """
-    trace, origin = schedule.workload.trace, schedule.workload.origin
-    promised = (schedule.promise - schedule.workload.submit).tolist()
-    columns: Mapping[str, list[Any]] = {
-        "job": trace.job.tolist(),
-        "user": trace.user.tolist(),
-        "processors": trace.processors.tolist(),
-        "submit": (origin + schedule.workload.submit).tolist(),
-        "start": (origin + schedule.start).tolist(),
-        "end": (origin + schedule.end).tolist(),
-        "wait": schedule.wait.tolist(),
-        "runtime": schedule.workload.runtime.tolist(),
-        "requested": schedule.workload.request.tolist(),
-        "estimate": schedule.estimate.tolist(),
-        "corrections": schedule.corrections.tolist(),
-        "backfilled": schedule.backfilled.astype(int).tolist(),
-        "in_gap": schedule.in_gap.astype(int).tolist(),
-        "promised_wait": ["" if wait < 0 else wait for wait in promised],
+    for schedule in schedules:
+        for place, jobs in log_tables(log):
+            yield DataTable(TYPES, {**jobs.data, **_simulated(schedule, place)})
+
+
+def _simulated(schedule: Schedule, place: slice) -> dict[str, Values]:
+    """Return the columns of a part of a schedule."""
+    workload = schedule.workload
+    begin = workload.trace.unix_start + workload.origin
+    submit, promise = workload.submit[place], schedule.promise[place]
+    jobs = len(submit)
+    return {
+        "policy": [schedule.semantics.policy] * jobs,
+        "estimates": [schedule.estimates] * jobs,
+        "processors": workload.processors[place],
+        "simulated_request": workload.request[place],
+        "simulated_runtime": workload.runtime[place],
+        "estimate": schedule.estimate[place],
+        "simulated_start": begin + schedule.start[place],
+        "simulated_end": begin + schedule.end[place],
+        "simulated_wait": schedule.wait[place],
+        "wait_at_arrival": np.where(promise < 0, np.nan, promise - submit),
+        "corrections": schedule.corrections[place],
+        "backfilled": schedule.backfilled[place].astype(bool),
+        "in_gap": schedule.in_gap[place].astype(bool),
     }
-    with text_writer(path) as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(columns)
-        rows.writerows(zip(*columns.values(), strict=True))
 
 
 def _comments(schedule: Schedule) -> list[str]:

@@ -159,17 +159,23 @@ class RecordedLog:
     Attributes:
         trace: the runs in the order of their submission.
         users: names of the users by their numbers.
+        groups: names of the groups by their numbers.
+        applications: names of the applications by their numbers.
         queues: names of the queues by their numbers.
         accounts: names of the accounts (projects) by their numbers.
         accounts_of_jobs: the account of each job, which SWF has no field for.
+        job_ids: the resource manager's name of each job; empty for SWF, which has numbers.
         left_out: number of records that were left out, by reason.
     """
 
     trace: Trace
     users: Mapping[int, str] = field(default_factory=dict)
+    groups: Mapping[int, str] = field(default_factory=dict)
+    applications: Mapping[int, str] = field(default_factory=dict)
     queues: Mapping[int, str] = field(default_factory=dict)
     accounts: Mapping[int, str] = field(default_factory=dict)
     accounts_of_jobs: Integers | None = None
+    job_ids: Sequence[str | None] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     format: str = "swf"
 
@@ -233,9 +239,12 @@ def trace_of(
     return RecordedLog(
         Trace(**arrays, line=np.arange(1, len(runs) + 1), header=header),
         users=users.names(),
+        groups=groups.names(),
+        applications=applications.names(),
         queues=queues.names(),
         accounts=accounts.names(),
         accounts_of_jobs=np.array(accounts_of_jobs, np.int64) if accounts.names() else None,
+        job_ids=[run.submission.job_id for run in runs],
     )
 
 

@@ -26,7 +26,7 @@ def log(tmp_path_factory):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("replay", "LOG", "--predictions", "no/where.csv"), "directory no"),
+        (("replay", "LOG", "--output", "no/where.csv"), "directory no"),
         (("replay", "LOG", "--report", "file"), "file is a file"),
         (("simulate", "LOG", "--output", "no/where.swf"), "directory no"),
         (("simulate", "LOG", "--report", "file/below"), "cannot be written"),

@@ -14,6 +14,7 @@ from workloads import synthetic
 from predictors.registry import METHODS
 from simulator.cli.players import private_service
 from simulator.replay.method_spec import usual_methods
+from simulator.traces.job_columns import JOB_TYPES
 from terminal.client import Client
 from terminal.files import read_bytes
 
@@ -38,32 +39,38 @@ def service(tmp_path_factory):
         yield running
 
 
+SAME = (*JOB_TYPES, "method", "answered_by", "basis_jobs", "basis_reason")
+"""Columns that do not depend on the way."""
+
+
 def predictions_in(file: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(read_bytes(file).decode().splitlines(), delimiter="\t"))
+    return list(csv.DictReader(read_bytes(file).decode().splitlines()))
 
 
 def test_over_http_and_in_process_every_prediction_is_the_same(walltimed, log, tmp_path):
     methods = ("-m", "max-usage", "-m", "last-two", "-m", "knn", "-m", "least-cost")
     methods += ("-m", "percentile:key=user+walltime,min_jobs=3,lower_bound=0")
     covered = []
-    for way, name in (((), "http.tsv"), (("--in-process",), "bare.tsv")):
+    for way, name in (((), "http.csv"), (("--in-process",), "bare.csv")):
         code, printed, complaint = walltimed(
-            "replay", log, *methods, *way, "--predictions", name, "--json"
+            "replay", log, *methods, *way, "--output", name, "--json"
         )
         assert code == 0, complaint
         covered.append([each["coverage"] for each in json.loads(printed)["methods"]])
     over_http, in_process = ([each for each in found if each is not None] for found in covered)
     assert len(over_http) == 1, "only least-cost has intervals"
     assert in_process == pytest.approx(over_http, abs=1 / 300)  # the API answers milliseconds
-    predictions, bare = predictions_in(tmp_path / "http.tsv"), predictions_in(tmp_path / "bare.tsv")
+    predictions, bare = predictions_in(tmp_path / "http.csv"), predictions_in(tmp_path / "bare.csv")
     for one, other in zip(predictions, bare, strict=True):  # the API answers milliseconds
-        assert float(one.pop("predicted")) == round(float(other.pop("predicted")), 3)
-        assert one == other
-    predictions = predictions_in(tmp_path / "http.tsv")
+        assert float(one["predicted_walltime"]) == round(float(other["predicted_walltime"]), 3)
+        assert {name: one[name] for name in SAME} == {name: other[name] for name in SAME}
+        assert not one["lower_50"], "a service would score further answers"
     assert len(predictions) == 5 * 300
     for method in {line["method"] for line in predictions}:
         lines = [line for line in predictions if line["method"] == method]
-        adjusted = [line for line in lines if line["predicted"] != line["requested"]]
+        adjusted = [
+            line for line in lines if line["predicted_walltime"] != line["requested_walltime"]
+        ]
         assert len(adjusted) > 50, f"{method} has learned nothing"
 
 
@@ -71,11 +78,11 @@ def test_several_processes_predict_what_one_predicts(walltimed, log):
     for processes in (1, 2):
         code, printed, complaint = walltimed(
             "replay", log, "--in-process", "--processes", processes,
-            "--predictions", f"{processes}.tsv", "--json",
+            "--output", f"{processes}.csv", "--json",
         )  # fmt: skip
         assert code == 0, complaint
         assert [each["method"] for each in json.loads(printed)["methods"]] == usual_methods()
-    alone, beside = predictions_in(Path("1.tsv")), predictions_in(Path("2.tsv"))
+    alone, beside = predictions_in(Path("1.csv")), predictions_in(Path("2.csv"))
     assert len(alone) == 300 * len(usual_methods())
     assert beside == alone
 
@@ -126,10 +133,10 @@ def test_the_table_has_a_line_for_each_method_and_says_what_was_left_out(walltim
 
 
 def test_predictions_on_standard_output_stand_there_alone(walltimed, log, tmp_path):
-    arguments = ("replay", log, "--in-process", "-m", "last-two", "--limit", 9, "--predictions")
+    arguments = ("replay", log, "--in-process", "-m", "last-two", "--limit", 9, "--output")
     code, printed, _ = walltimed(*arguments, "-")
-    assert (code, walltimed(*arguments, tmp_path / "file")[0]) == (0, 0)
-    assert printed == (tmp_path / "file").read_text()
+    assert (code, walltimed(*arguments, tmp_path / "file.csv")[0]) == (0, 0)
+    assert printed == (tmp_path / "file.csv").read_text()
 
 
 def test_standard_input_and_a_limit(walltimed, log, monkeypatch):
@@ -184,7 +191,8 @@ def test_malformed_lines_refuse_the_file_or_are_listed(walltimed, refused, log, 
         (["log.swf.gz", "--url", "ftp://127.0.0.1"], 2, "http://HOST:PORT"),
         (["log.swf.gz", "--leave-out", "flurries"], 2, "flurries"),
         (["empty.swf"], 2, "no job"),
-        (["log.swf.gz", "--in-process", "--predictions", "-", "--json"], 2, "standard output too"),
+        (["log.swf.gz", "--in-process", "--output", "-", "--json"], 2, "standard output too"),
+        (["log.swf.gz", "--in-process", "--output", "p.tsv"], 2, ".parquet or .arrow"),
     ],
 )
 @pytest.mark.usefixtures("log")

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 
+import pandas as pd
 import pytest
 from workloads import log_of, synthetic
 
@@ -11,7 +12,6 @@ from simulator.replay.trace_replay import InProcess
 from simulator.reports.schedule_report import PICTURES
 from simulator.scheduling.schedule_file import WrittenSchedule
 from simulator.traces.swf import read_swf, write_swf
-from terminal.files import read_bytes
 
 JOBS = [(0, 2, 10, 10), (1, 4, 5, 5), (2, 2, 8, 8), (3, 2, 9, 9)]
 
@@ -90,12 +90,26 @@ def test_a_schedule_is_a_table_for_other_programs_too(walltimed, log, tmp_path):
     assert walltimed("simulate", log, "--policy", "conservative", "--output", file)[0] == 0
     with gzip.open(file, "rt") as text:
         rows = list(csv.DictReader(text))
-    assert [int(row["start"]) for row in rows] == [0, 10, 2, 15]
-    assert [int(row["end"]) for row in rows] == [10, 15, 10, 24]
-    assert [int(row["promised_wait"]) for row in rows] == [0, 9, 0, 12]
-    assert [row["backfilled"] for row in rows] == ["0", "0", "1", "0"]
-    walltimed("simulate", log, "--output", tmp_path / "easy.csv")
-    assert "2,1,4,1,10,15,9,5,5,5,0,0,0,\n" in (tmp_path / "easy.csv").read_text()
+    assert [int(row["simulated_start"]) for row in rows] == [0, 10, 2, 15]
+    assert [int(row["simulated_end"]) for row in rows] == [10, 15, 10, 24]
+    assert [float(row["wait_at_arrival"]) for row in rows] == [0, 9, 0, 12]
+    assert [row["backfilled"] for row in rows] == ["False", "False", "True", "False"]
+
+
+@pytest.mark.parametrize("name", ["plans.parquet", "plans.csv"])
+def test_a_table_holds_every_job_under_every_policy_and_source(walltimed, log, tmp_path, name):
+    code, _, complaint = walltimed(
+        "simulate", log, "--policy", "easy,fcfs", "--estimates", "exact", "--estimates",
+        "requested", "--output", tmp_path / name,
+    )  # fmt: skip
+    assert code == 0, complaint
+    read = pd.read_parquet if name.endswith("parquet") else pd.read_csv
+    frame = read(tmp_path / name)
+    assert len(frame) == 4 * 4
+    starts = frame.groupby(["policy", "estimates"]).simulated_start.apply(list)
+    assert starts["easy", "requested"] == [0, 10, 2, 15]
+    assert starts["fcfs", "exact"][:2] == [0, 10]
+    assert frame.user.astype(str).tolist()[:4] == frame.user.astype(str).tolist()[-4:]
 
 
 def test_a_log_without_jobs_is_said_to_be_one(walltimed, tmp_path):
@@ -163,8 +177,8 @@ def test_options_that_contradict_each_other_or_make_no_sense_are_refused(
 
 
 def test_a_schedule_by_predictions_in_a_file_of_any_name_is_written(walltimed, log, tmp_path):
-    predictions = tmp_path / "предсказания-Ž.tsv"
-    walltimed("replay", log, "--in-process", "-m", "requested", "--predictions", predictions)
+    predictions = tmp_path / "предсказания-Ž.csv"
+    walltimed("replay", log, "--in-process", "-m", "requested", "--output", predictions)
     written = tmp_path / "out.swf"
     code, _, _ = walltimed(
         "simulate", log, "--estimates", f"file:{predictions}", "--output", written
@@ -297,7 +311,7 @@ def test_malformed_lines_are_named_and_may_be_skipped(walltimed, refused, log):
     assert "Malformed lines: 1: 6" in out
 
 
-@pytest.mark.parametrize("name", ["predictions.tsv.gz", "predictions.csv"])
+@pytest.mark.parametrize("name", ["p.csv.gz", "p.csv", "p.parquet", "p.arrow"])
 def test_estimates_come_from_a_file_of_predictions(
     walltimed, simulations, refused, longer_log, name
 ):
@@ -305,13 +319,9 @@ def test_estimates_come_from_a_file_of_predictions(
     file = longer_log.parent / name
     code, _, _ = walltimed(
         "replay", longer_log, "--in-process", "--method", "requested", "--method", "last-two",
-        "--predictions", file,
+        "--output", file,
     )  # fmt: skip
     assert code == 0
-    heads, separator = ("job_id", "method", "predicted", "requested", "actual"), "\t"
-    if name.endswith(".csv"):
-        separator = ","
-    assert read_bytes(file).decode().splitlines()[0] == separator.join(heads)
     from_file, requested, guessed = simulations(
         longer_log, "--estimates", f"file:{file}#requested",
         "--estimates", "requested", "--estimates", f"file:{file}#last-two",

@@ -5,7 +5,6 @@ from hand_worked_log import run
 
 from predictors.measures import NoJobsError
 from predictors.registry import create
-from simulator.replay.predictions_file import write_predictions
 from simulator.replay.trace_replay import InProcess, replay
 from simulator.reports.method_summary import summarise, summary_table, user_numbers
 from simulator.reports.replay_report import distributions, errors_per_user, write_report
@@ -58,14 +57,6 @@ def test_users_are_numbered_and_an_unknown_one_counts(played):
     assert (numbers.tolist(), count) == ([0, 1] * 4, 2)
     nobody = replay([run(1, 0, 1, user=None)], InProcess({}))
     assert user_numbers(nobody)[1] == 1
-
-
-def test_every_prediction_is_in_the_file(played, tmp_path):
-    write_predictions(played, tmp_path / "predictions.tsv")
-    lines = (tmp_path / "predictions.tsv").read_text().splitlines()
-    assert lines[0].split("\t") == ["job_id", "method", "predicted", "requested", "actual"]
-    assert len(lines) == 1 + 2 * 8
-    assert lines[-1].split("\t") == ["7", "last-two", "20.0", "100.0", "20.0"]
 
 
 def test_distributions_count_the_jobs_that_are_no_longer(played):

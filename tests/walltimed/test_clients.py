@@ -1,0 +1,129 @@
+"""Clients against a running service."""
+
+import asyncio
+
+import pytest
+
+import walltimed
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.lengthy(5)]
+
+NOW = 1_700_000_000.0
+
+
+def job(number=1, user="ada", **known):
+    return walltimed.Submission(
+        requested_walltime=3600.0, submit_time=NOW, user=user, job_id=str(number), **known
+    )
+
+
+def ended(number, cluster, runtime=60.0):
+    return walltimed.Completion(
+        submission=job(number, cluster=cluster),
+        start_time=NOW,
+        end_time=NOW + runtime,
+        runtime=runtime,
+        status=walltimed.Status.COMPLETED,
+    )
+
+
+QUEUE = {
+    "now": NOW,
+    "policy": "easy",
+    "machine": {"processors": 4},
+    "samples": 0,
+    "waiting": [
+        {"job_id": number, "requested_walltime": 60, "requested_processors": 4,
+         "submit_time": NOW, "predicted_walltime": 60}
+        for number in (1, 2)
+    ],
+}  # fmt: skip
+
+
+def test_one_job_and_several_are_predicted_alike(url):
+    with walltimed.Client(url) as client:
+        one = client.predict(job(), method="requested")
+        many = client.predict([job(), job(2)], method="requested")
+        assert one.predicted_walltime == 3600
+        assert list(many) == [one, one]
+        assert many.to_pandas().predicted_walltime.tolist() == [3600, 3600]
+        assert many.to_pandas().job_id.tolist() == ["1", "2"]
+        assert len(client.predict(job(number) for number in range(1001))) == 1001
+        assert len(client.predict([])) == 0
+
+
+def test_a_run_counts_once_and_is_learned_from(url):
+    with walltimed.Client(url) as client:
+        runs = [ended(number, "told") for number in range(5)]
+        assert client.complete(runs) == walltimed.Stored(accepted=5, duplicates=0)
+        assert client.complete(runs[0]) == walltimed.Stored(accepted=0, duplicates=1)
+        later = walltimed.Submission(
+            requested_walltime=3600.0, submit_time=NOW + 999, user="ada", cluster="told"
+        )
+        learned = client.predict(later, method="max-usage")
+        assert learned.predicted_walltime == 60
+        assert client.predict([later], method="max-usage").to_pandas().basis_jobs[0] == 5
+
+
+def test_a_posted_queue_is_played_forward(url):
+    with walltimed.Client(url) as client:
+        jobs = client.forecast(QUEUE)
+        assert [each["start_time"] - NOW for each in jobs] == [0, 60]
+        frame = jobs.to_pandas()
+        assert frame.wait.tolist() == [0, 60]
+        assert jobs.document["policy"] == "easy"
+
+
+def test_a_live_queue_has_a_row_for_each_job(url):
+    snapshot = {"taken_at": NOW, "pools": [{"processors": 4}], "waiting": [
+        {"job_id": 31, "user": "bob", "requested_walltime": 600, "requested_processors": 2,
+         "submit_time": NOW}]}  # fmt: skip
+    with walltimed.Client(url) as client:
+        client._connection.call("PUT", "/v1/clusters/a%20hill/snapshot", snapshot)
+        assert client.queue("a hill").to_pandas().user.tolist() == ["bob"]
+        assert len(client.queue("a hill", user="nobody")) == 0
+        with pytest.raises(walltimed.RemoteError, match="404"):
+            client.queue("nowhere")
+
+
+def test_an_error_is_the_service_s_own_sentence(url):
+    with walltimed.Client(url) as client:
+        with pytest.raises(walltimed.RemoteError, match="no such method"):
+            client.predict(job(), method="crystal-ball")
+        with pytest.raises(walltimed.RemoteError, match="machine"):
+            client.forecast({"waiting": []})
+    with pytest.raises(walltimed.ServiceUnreachableError, match="No service"):
+        walltimed.Client("http://127.0.0.1:9").predict(job())
+
+
+def test_an_asynchronous_client_has_the_same_verbs(url):
+    async def calls():
+        async with walltimed.AsyncClient(url, connections=3) as client:
+            answers = await asyncio.gather(
+                *(client.predict(job(number), method="requested") for number in range(20))
+            )
+            many = await client.predict([job()], method="requested")
+            stored = await client.complete(ended(1, "awaited"))
+            jobs = await client.forecast(QUEUE)
+            with pytest.raises(walltimed.RemoteError):
+                await client.queue("nowhere")
+            return answers, many, stored, jobs
+
+    answers, many, stored, jobs = asyncio.run(calls())
+    assert [each.predicted_walltime for each in answers] == [3600.0] * 20
+    assert list(many) == answers[:1]
+    assert stored == walltimed.Stored(accepted=1, duplicates=0)
+    assert len(jobs) == 2
+
+
+def test_a_call_that_is_given_up_disturbs_no_other(url):
+    async def calls():
+        async with walltimed.AsyncClient(url, connections=1) as client:
+            given_up = asyncio.ensure_future(client.predict(job(), method="requested"))
+            await asyncio.sleep(0)
+            given_up.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await given_up
+            return [await client.predict(job(n), method="requested") for n in range(5)]
+
+    assert len(asyncio.run(calls())) == 5
