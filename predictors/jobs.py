@@ -191,30 +191,30 @@ def in_agreement(prediction: Prediction) -> Prediction:
     The estimate of least expected cost may lie beyond a central interval. What is recorded and
     scored is the interval as it was predicted.
     """
-    request, interval, median = (
-        prediction.requested_walltime,
-        prediction.interval,
-        prediction.median,
-    )
+    request, interval = prediction.requested_walltime, prediction.interval
+    mean, median, explanation = prediction.mean, prediction.median, prediction.explanation
     planned = milliseconds(prediction.predicted_walltime, request)
-    if prediction.mean is not None:
-        prediction = replace(prediction, mean=milliseconds(prediction.mean, request))
-    if prediction.explanation is not None:
-        runs = (replace(run, weight=round(run.weight, 4)) for run in prediction.explanation)
-        prediction = replace(prediction, explanation=tuple(runs))
-    if interval is None:
-        return replace(prediction, predicted_walltime=planned)
-    likely = None if median is None else milliseconds(median, request)
-    numbers = (planned,) if likely is None else (planned, likely)
-    return replace(
-        prediction,
-        predicted_walltime=planned,
-        median=likely,
-        interval=Interval(
-            lower=min(milliseconds(interval.lower, request), *numbers),
-            upper=max(milliseconds(interval.upper, request), *numbers),
+    if explanation is not None:
+        explanation = tuple(replace(run, weight=round(run.weight, 4)) for run in explanation)
+    if interval is not None:
+        lower, upper = planned, planned
+        if median is not None:
+            median = milliseconds(median, request)
+            lower, upper = min(lower, median), max(upper, median)
+        interval = Interval(
+            lower=min(milliseconds(interval.lower, request), lower),
+            upper=max(milliseconds(interval.upper, request), upper),
             coverage=interval.coverage,
-        ),
+        )
+    return Prediction(
+        predicted_walltime=planned,
+        requested_walltime=request,
+        method=prediction.method,
+        basis=prediction.basis,
+        interval=interval,
+        median=median,
+        mean=None if mean is None else milliseconds(mean, request),
+        explanation=explanation,
     )
 
 

@@ -176,8 +176,7 @@ class LimitHits:
             self._count()
         runs, like, hits, is_chain, probability, longer = risk_at(
             self._recent.columns,
-            self._rows(submission),
-            self._job(submission),
+            *self._asked(submission),
             self._sums,
             0.0 if elapsed is None else float(elapsed),
         )
@@ -193,21 +192,15 @@ class LimitHits:
 
     def features(self, submission: Submission) -> Floats:
         """Return the features of a job, from which weights are learned."""
-        return features_at(self._recent.columns, self._rows(submission), self._job(submission))[0]
+        return features_at(self._recent.columns, *self._asked(submission))[0]
 
-    def _rows(self, submission: Submission) -> Rows:
-        window = self._recent.window(submission)
-        return window.first, window.stop, window.newest
-
-    def _job(self, submission: Submission) -> Job:
-        user, _, _, application = self._recent.ids_of(with_application_stem(submission))
-        return (
-            user,
-            application,
-            float(submission.requested_walltime),
-            float(submission.requested_processors or 1),
-            float(submission.submit_time),
-        )
+    def _asked(self, submission: Submission) -> tuple[Rows, Job]:
+        """Return the rows that may count for a job, and the job."""
+        application = without_digits(submission.application)
+        rows, user, number = self._recent.rows_of(submission.user, application)
+        request, processors = submission.requested_walltime, submission.requested_processors
+        submit = float(submission.submit_time)
+        return rows, (user, number, float(request), float(processors or 1), submit)
 
     def _count(self) -> None:
         """Count the last runs in place of those that were counted before."""

@@ -169,9 +169,17 @@ class JobTable:
 
     def window(self, submission: Submission) -> RowWindow:
         """Return the rows that may count for a job."""
-        user = self._interned[0].find(submission.user)
-        newest = NOWHERE if user == UNKNOWN else int(self._newest[user])
+        newest = self._newest_of(self._interned[0].find(submission.user))
         return RowWindow(self._first, self._stop, float(submission.submit_time), newest)
+
+    def rows_of(
+        self, user: str | None, application: str | None
+    ) -> tuple[tuple[int, int, int], int, int]:
+        """Return first row, end of the rows and the user's last row; ids of both names."""
+        users, _, _, applications = self._interned
+        number = users.find(user)
+        rows = (self._first, self._stop, self._newest_of(number))
+        return rows, number, applications.find(application)
 
     def job(self, submission: Submission) -> JobQuery:
         """Return a job as methods compare it with the stored runs."""
@@ -249,6 +257,10 @@ class JobTable:
     def first(self) -> int:
         """The row of the run that ended first."""
         return self._first
+
+    def _newest_of(self, user: int) -> int:
+        """Return the last row of a user, by id."""
+        return NOWHERE if user == UNKNOWN else int(self._newest.item(user))
 
     def run_at(self, row: int, weight: float) -> PastRun:
         """Return the run of a row for an explanation, with its weight."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -40,8 +40,57 @@ MOST_LINGERING = 64
 REFUSED = "refused"
 """Key in the lifespan's state: a function that counts errors of connections by their names."""
 
+HEAD_END, LENGTH, CONTINUE = b"\r\n\r\n", b"\r\ncontent-length: ", b"HTTP/1.1 100"
+
 full = SparseLog("connections are refused: there are as many as the service takes")
 silent = SparseLog("connections are closed: their requests did not come in time")
+
+
+class JoiningTransport:
+    """A transport that sends the head of an answer with its body: one system call, not two.
+
+    A head without a length waits for nothing: its body may begin much later.
+
+    Attributes:
+        awaits_head: whether an answer begins with what is written next.
+    """
+
+    __slots__ = ("_head", "_transport", "awaits_head")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head = b""
+        self.awaits_head = True
+
+    def write(self, data: bytes) -> None:
+        """Send data, behind the head that waits for it; keep a head."""
+        if self._head:
+            data, self._head = self._head + data, b""
+        elif self.awaits_head and not data.startswith(CONTINUE):
+            self.awaits_head = False
+            if data.endswith(HEAD_END) and LENGTH in data:
+                self._head = data
+                return
+        self._transport.write(data)
+
+    def end_answer(self) -> None:
+        """Send a head that no body followed, and expect another."""
+        self._flush()
+        self.awaits_head = True
+
+    def close(self) -> None:
+        """Close the connection when all has been sent."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._head:
+            self._transport.write(self._head)
+            self._head = b""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the transport itself has."""
+        return getattr(self._transport, name)
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -73,7 +122,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to serve a connection, if there is room for it."""
-        super().connection_made(transport)
+        self._joining = JoiningTransport(transport)
+        super().connection_made(self._joining)  # type: ignore[arg-type] # a transport in all it does
         self._unparsed = 0  # bytes received since the last complete part of a request
         self._reads_body = False
         self._chunks: list[bytes] = []  # of the body, parsed and not delivered yet
@@ -161,6 +211,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unparsed = 0
         self._reads_body = False
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Send what waits of the answer, and expect another."""
+        self._joining.end_answer()
+        super().on_response_complete()
 
     def _deliver_body(self) -> None:
         """Hand the chunks that were parsed to the application, as one."""

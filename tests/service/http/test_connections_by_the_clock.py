@@ -20,6 +20,9 @@ WAIT = b"GET /wait HTTP/1.1\r\nhost: h\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\n"
 CHUNKED_TO = b"POST %b HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n"
 LONGEST = 65_536
+START = "http.response.start"
+STARTS = {"/streamed": [], "/file": [(b"content-length", b"2")]}
+"""Answers whose bodies follow when they may, by path, with their headers."""
 
 
 @dataclass
@@ -70,7 +73,7 @@ class Line(asyncio.Transport):
 
     def __init__(self):
         super().__init__()
-        self.written = b""
+        self.written, self.writes = b"", 0
         self.is_closed = self.is_cut = self.has_ended = False
 
     @property
@@ -80,6 +83,7 @@ class Line(asyncio.Transport):
 
     def write(self, data):
         self.written += data
+        self.writes += 1
 
     def write_eof(self):
         self.has_ended = True
@@ -144,6 +148,11 @@ class House:
             return
         if scope["path"] == "/wait":
             await self.may_answer.wait()
+        if scope["path"] in STARTS:
+            await send({"type": START, "status": 200, "headers": STARTS[scope["path"]]})
+            await self.may_answer.wait()
+            await send({"type": "http.response.body", "body": b"{}"})
+            return
         await send_json(send, 200, b"{}")
 
     async def connect(self, *sent):
@@ -456,3 +465,40 @@ async def test_at_the_end_what_is_on_its_way_has_a_second():
     await house.clock.reach(3)
     assert sending.status == b"408"
     assert begun.is_closed
+
+
+@in_a_loop
+async def test_an_answer_and_its_head_are_sent_by_one_system_call():
+    house = House()
+    line = await house.connect(GET)
+    assert (line.writes, line.written.count(b"200 OK"), line.written[-2:]) == (1, 1, b"{}")
+    line.protocol.data_received(GET + GET)
+    await rest()
+    assert (line.writes, line.written.count(b"200 OK")) == (3, 3)
+
+
+@in_a_loop
+async def test_a_head_without_a_length_does_not_wait_for_its_body():
+    house = House()
+    line = await house.connect(GET.replace(b"/", b"/streamed", 1))
+    assert line.written.endswith(b"transfer-encoding: chunked\r\n\r\n")
+    house.may_answer.set()
+    await rest()
+    assert line.written.endswith(b"2\r\n{}\r\n0\r\n\r\n")
+
+
+@in_a_loop
+async def test_a_head_waits_for_its_body_and_comes_alone_where_none_follows():
+    house = House()
+    line = await house.connect(GET.replace(b"/", b"/file", 1))
+    assert line.written == b"", "its body follows at once"
+    house.may_answer.set()
+    await rest()
+    assert line.writes == 1
+    headless = await house.connect(b"HEAD" + GET[3:])
+    assert headless.written.startswith(b"HTTP/1.1 200 OK")
+    assert headless.written.endswith(b"\r\n\r\n")
+    closing = await house.connect(b"HEAD" + GET[3:].replace(b"1.1", b"1.0"))
+    assert (closing.written[:12], closing.is_closed) == (b"HTTP/1.1 200", True)
+    lost = await house.connect(b"HEAD / HTTP/1.1\r\nhost: h\r\nexpect: 100-continue\r\n\r\n")
+    assert lost.written.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
