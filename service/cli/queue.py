@@ -183,6 +183,7 @@ def show_job(detail: dict[str, Any]) -> None:
     facts = {
         "requested": f"{walltime(job['requested_walltime'])} on {job['requested_processors']} cpus",
         **prediction_rows(prediction, detail),
+        "at limit": limit_words(detail["limit"]),
         "starts": starts(job, now),
         "ends": moment_within(job["end_time"], job["end_interval"], now),
         "moved": moves(job),

@@ -209,6 +209,9 @@ class LiveJobDetailAnswer:
     explanation: Annotated[
         Sequence[PastRunField] | None, Field(description="Runs of the same user that weigh most.")
     ]
+    limit: Annotated[
+        LimitAnswer, Field(description="Whether it will end at its limit; as it has run so long.")
+    ]
 
 
 @dataclass(slots=True)

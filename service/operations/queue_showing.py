@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from predictors.base import Question
 from predictors.jobs import Prediction, in_agreement, milliseconds
 from service.auth import Caller, Pseudonyms
+from service.contract.answers import LimitAnswer
 from service.contract.queue_answers import (
     ClustersAnswer,
     EndedJobAnswer,
@@ -37,7 +38,7 @@ from service.live_queue.forecast_record import (
 )
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_places
 from service.operations.history_showing import KnownClusters, read_ended_job, usual_cluster
-from service.operations.predicting import running_on
+from service.operations.predicting import limit_answer, running_on
 from service.store import WaitScore
 from service.worker.wait_scores import ARRIVAL, SINCE, usual_wait
 from service.worker.worker import Worker
@@ -146,6 +147,7 @@ class ShowingQueues(ShowingQueue):
         )
         self._worker = worker
         self._coverage = worker.settings.coverage
+        self._warning = worker.settings.warning_probability
         self._keeper = worker.queues
         self._follower = worker.follower
         self._store = worker.store
@@ -225,7 +227,14 @@ class ShowingQueues(ShowingQueue):
             interval=prediction.interval,
             basis=prediction.basis,
             explanation=prediction.explanation,
+            limit=self._limit(job, elapsed),
         )
+
+    def _limit(self, job: LiveJob, elapsed: float | None) -> LimitAnswer:
+        """Return whether a job will end at its limit, by the runs known now."""
+        submission = replace(job.submission, submit_time=self._clock())
+        risk = self._follower.state_of(submission.cluster).limit_risk(submission, elapsed)
+        return limit_answer(risk, warning=self._warning)
 
     def _prediction(
         self, job: LiveJob, forecast: JobForecast | None, elapsed: float | None

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from pydantic import Field
 
 from predictors.jobs import Interval, PastRun
 from service.contract.queue_answers import (
+    AtRiskAnswer,
     EndedJobAnswer,
     EndedRunAnswer,
     ForecastPointAnswer,
@@ -18,12 +19,13 @@ from service.contract.queue_answers import (
 from service.contract.queue_bodies import QueueQuery
 from service.errors import UnknownSnapshotError
 from service.web.charts import Chart, ChartLine, Stripe, stripe_of, window_of
-from service.web.frame import Frame, Name, PageQuery, PageSources, count, duration
+from service.web.frame import Frame, Name, PageQuery, PageSources, count, duration, share
 from terminal.prediction_words import (
     NO_INTERVAL,
     WITH_RANGE,
     grounds_words,
     likely_words,
+    limit_words,
     planned_reason,
     planned_word,
     range_words,
@@ -139,10 +141,30 @@ def job_view(
         "range": range_of(detail),
         "likely": likely_words(detail.likely),
         "word": planned_word(detail.likely, plans=detail.plans_by_predictions).capitalize(),
+        "limit": limit_words(to_builtins(detail.limit)).partition("; ")[2],
         "grounds": grounds_words(detail.basis.jobs, detail.basis.reason, detail.method),
         "no_range": NO_INTERVAL.get(detail.no_interval or ""),
         "reasons": [ReasonRow(run, run.runtime / longest) for run in runs],
         "chart": moves(detail.forecasts, detail.job.state == "running"),
+    }
+
+
+def risk_view(
+    _sources: PageSources, _frame: Frame, _query: PageQuery, found: AtRiskAnswer | None
+) -> dict[str, Any]:
+    """Return the running jobs that will probably be cut; without a queue, ``found`` is None."""
+    if found is None:
+        return {"title": "Jobs at risk", "found": None}
+    number = len(found.jobs)
+    lost = sum(job.elapsed * job.requested_processors for job in found.jobs) / 3600
+    text = f"{jobs(number)} that {'has' if number == 1 else 'have'} used {share(found.used)} of "
+    text += f"the limit will be cut there with a probability of {share(found.probability)} or more"
+    text += f"; {count(lost)} core-hours have gone into {'it' if number == 1 else 'them'}"
+    return {
+        "title": "Jobs at risk",
+        "found": found,
+        "sentence": f"{text}." if number else f"No running job: {text.partition(';')[0]}.",
+        "rows": [(job, limit_words(to_builtins(job.limit))) for job in found.jobs],
     }
 
 

@@ -12,10 +12,19 @@ from typing import Any
 from msgspec import Struct
 
 from predictors.jobs import DEFAULT_CLUSTER
-from service.errors import PagesBusyError, PageTooLongError, UnknownClusterError
+from service.auth import Caller
+from service.contract.queue_answers import AtRiskAnswer
+from service.contract.queue_bodies import AtRiskQuery
+from service.errors import (
+    PagesBusyError,
+    PageTooLongError,
+    UnknownClusterError,
+    UnknownSnapshotError,
+)
 from service.operations.history_showing import usual_cluster
 from service.operations.predicting import Ranking
 from service.operations.queue_showing import ShowingQueues
+from service.operations.risk_showing import ShowingRisks
 from service.operations.what_if import WhatIf
 from service.settings import Settings
 from service.store import open_store
@@ -91,6 +100,7 @@ PAGES = {
         query=queue_page.JobPageQuery,
         refresh=5,
     ),
+    "at_risk": Page(path="/at-risk", menu="/queue", view=queue_page.risk_view, refresh=30),
     "what_if": Page(
         path="/what-if", menu="/queue", view=what_if_page.view, query=what_if_page.WhatIfForm
     ),
@@ -228,6 +238,7 @@ class Website:
         self._worker = worker
         self._process = process
         self._queues = queues
+        self._risks = ShowingRisks(worker, queues)
         self._what_if = what_if
         self._ranking = ranking
         self.assets = Assets()
@@ -257,13 +268,27 @@ class Website:
                 return self._service(frame.clusters)
             case "job":
                 return await self._queues.job(frame.cluster, query.id, caller)
+            case "at_risk":
+                return self._at_risk(frame.cluster, caller)
             case "what_if":
                 return await what_if_page.ask(self._what_if, frame, query)
-            case "users":
-                return self._ranking.groups(frame.cluster).groups
-            case "user":
-                return self._ranking.accuracy_of(query.shown_to(caller), frame.cluster)
+            case "users" | "user":
+                return self._accuracy(name, frame, query)
         return None
+
+    def _accuracy(self, name: str, frame: Frame, query: Any) -> Any:
+        """Return the accuracy groups of a cluster, or the accuracy of the user who is shown."""
+        if name == "users":
+            return self._ranking.groups(frame.cluster).groups
+        user = query.shown_to(frame.visitor.caller)
+        return self._ranking.accuracy_of(user, frame.cluster)
+
+    def _at_risk(self, cluster: str, caller: Caller) -> AtRiskAnswer | None:
+        """Return the jobs at risk that a visitor may see; None without a queue."""
+        try:
+            return self._risks.at_risk(cluster, AtRiskQuery(), caller)
+        except UnknownSnapshotError:
+            return None
 
     async def login(self, *, to: str, refused: str | None) -> bytes:
         """Return the form that asks for a token.

@@ -65,6 +65,7 @@ OPEN = {
     "GET /openapi.json": [{}],
     "GET /": [{}],
     "GET /accuracy": [{}],
+    "GET /at-risk": [{}],
     "GET /queue": [{}, {"user": "mallory"}],
     "GET /job": [{"id": "ada-2"}],
     "GET /what-if": [{}, {"walltime": "60", "processors": "1", "user": "mallory"}],

@@ -27,7 +27,17 @@ from service.web.charts import window_of
 from service.web.frame import Assets
 from service.web.queue_page import why
 
-PAGES = ("/", "/accuracy", "/queue", "/users", "/user?name=ada", "/tuning", "/what-if", "/docs")
+PAGES = (
+    "/",
+    "/accuracy",
+    "/queue",
+    "/users",
+    "/user?name=ada",
+    "/tuning",
+    "/what-if",
+    "/at-risk",
+    "/docs",
+)
 
 OWN = {"sec-fetch-site": "same-origin"}
 

@@ -82,3 +82,20 @@ def test_without_a_queue_or_with_a_share_beyond_one_there_is_an_error(service):
     assert service.get(AT_RISK).json()["error"] == "UnknownSnapshotError"
     answer = service.get(AT_RISK, used=2)
     assert (answer.status_code, answer.json()["field"]) == (422, "used")
+
+
+def test_pages_show_jobs_at_risk_and_what_a_job_that_will_be_cut_would_need(serve, sqlite_url):
+    service = taught(serve, sqlite_url)
+    now = service.worker.clock()
+    hand_over(service, job("<b>4711", now - 3300), job("calm", now - 3300, user="u1"))
+    page = service.request("GET", "/at-risk?cluster=hill").text
+    assert "1 job that has used 80% of the limit will be cut there" in page
+    assert "&lt;b&gt;4711" in page
+    assert "calm" not in page
+    assert "9 of 10 would end within" in page
+    shown = service.request("GET", "/job?cluster=hill&id=%3Cb%3E4711").text
+    assert "will probably be cut" in shown
+    assert "6 of the last 6 like it did" in shown
+    detail = service.get("/v1/clusters/hill/jobs/<b>4711")
+    assert detail.json()["limit"]["warning"] is True
+    assert detail.json()["limit"]["longer_walltime"] > 3600
