@@ -191,11 +191,14 @@ def check_table(path: str | Path | None, holds: str, *, as_json: bool = False) -
     need("pyarrow", for_=form in ARROW_FORMS)
 
 
-def write_table(parts: Iterable[DataTable], path: str | Path) -> int:
+def write_table(parts: Iterable[DataTable], path: str | Path, *, form: str | None = None) -> int:
     """Write a table that comes in parts of the same columns; ``-`` is standard output.
 
     The file is complete or absent. In CSV a text that a spreadsheet would compute, such as =1+1,
     has an apostrophe before it.
+
+    Args:
+        form: .csv, .parquet or .arrow; None: as the name of the file ends.
 
     Returns:
         The number of rows.
@@ -203,11 +206,13 @@ def write_table(parts: Iterable[DataTable], path: str | Path) -> int:
     Raises:
         CommandError: the name of the file has no such ending, or pyarrow is missing.
     """
-    check_table(path, "the table")
-    if form_of(path) == ".csv":
+    if form is None:
+        check_table(path, "the table")
+    form = form or form_of(path)
+    if form == ".csv":
         return _write_csv(parts, path)
     with whole_file(Path(path)) as unfinished:
-        return _write_arrow(parts, unfinished, is_parquet=str(path).endswith(".parquet"))
+        return _write_arrow(parts, unfinished, is_parquet=form == ".parquet")
 
 
 class NoTableError(ValueError):

@@ -1,35 +1,27 @@
-"""``walltimed export``: writes what the store holds as CSV or SWF."""
+"""``walltimed export``: writes what the store holds as a table or SWF."""
 
-import csv
 import os
 import time
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from service.cli.options import DatabaseUrl, load_settings, ready
-from terminal.console import STANDARD_OUTPUT, CommandError, ExitCode, cell, err
+from terminal.console import STANDARD_OUTPUT, CommandError, ExitCode, err, need
 from terminal.options import ConfigFile, period_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from predictors.jobs import Completion
+    from service.store.past_runs import EndedRun
 
 FOREVER = 1e11
 """Unix seconds after every run."""
-
-COLUMNS = (
-    *("cluster", "job_id", "user", "group", "project", "queue", "application"),
-    *("requested_walltime", "requested_processors", "requested_memory"),
-    *("submit_time", "start_time", "end_time", "runtime", "status", "interactive"),
-)
-
-_OF_THE_RUN = frozenset({"start_time", "end_time", "runtime"})
 
 
 class Form(StrEnum):
@@ -37,6 +29,8 @@ class Form(StrEnum):
 
     CSV = "csv"
     SWF = "swf"
+    PARQUET = "parquet"
+    ARROW = "arrow"
 
 
 def export(
@@ -46,7 +40,7 @@ def export(
         typer.Option(
             "--format",
             "-f",
-            help="csv or swf; default: as the file's name ends, else csv.",
+            help="csv, swf, parquet or arrow; default: as the file's name ends, else csv.",
         ),
     ] = None,
     output: Annotated[
@@ -54,7 +48,8 @@ def export(
         typer.Option(
             "--output",
             "-o",
-            help="File, compressed if it ends in .gz or .xz; default: standard output.",
+            help="File; csv and swf are compressed if it ends in .gz or .xz; default: standard "
+            "output.",
         ),
     ] = None,
     cluster: Annotated[
@@ -69,38 +64,52 @@ def export(
     """Write the runs that the store holds, for a spreadsheet, XDMoD or a paper.
 
     Runs come in the order of their submission, with the names that the store has: pseudonyms
-    stay. In CSV a name that a spreadsheet would compute, such as =1+1, has an apostrophe before
-    it.
+    stay. Tables also hold the prediction that a run was scored by. In CSV a name that a spreadsheet
+    would compute, such as =1+1, has an apostrophe before it.
 
     For example:
 
         walltimed export -o runs.csv
         walltimed export --cluster hill -o hill.swf.gz
-        walltimed export --since 90d -o quarter.csv.gz
+        walltimed export --since 90d -o quarter.parquet
     """
     form = format_ or form_by_name(output)
+    check_form(form, output)
     settings = load_settings(database_url=database_url, config=file)
     begin = 0.0 if since is None else time.time() - period_of(since)
     with ready(settings) as store:
         name = one_cluster(store.past_runs.clusters(), cluster) if form is Form.SWF else cluster
-        with closing(store.past_runs.exported(name, begin, FOREVER)) as runs:
+        with closing(store.ended_jobs.exported(name, begin, FOREVER)) as runs:
             number = write(runs, form, output)
     err.print(f"{number:,} runs", style="dim")
 
 
-def write(runs: "Iterator[Completion]", form: Form, output: Path | None) -> int:
+def check_form(form: Form, output: Path | None) -> None:
+    """Refuse a form that cannot be written.
+
+    Raises:
+        CommandError: pyarrow is missing, or a binary form would go to standard output.
+    """
+    if form in {Form.CSV, Form.SWF}:
+        return
+    need("pyarrow")
+    if output is None or str(output) == STANDARD_OUTPUT:
+        raise CommandError(f"{form.value} needs a file: --output FILE.", ExitCode.USAGE)
+
+
+def write(runs: "Iterator[EndedRun]", form: Form, output: Path | None) -> int:
     """Write the runs to standard output, or to a file that is there as a whole or not at all.
 
     Returns:
         The number of runs.
     """
-    from terminal.files import text_writer
+    from service.cli.export_tables import tables_of
+    from terminal.data_table import write_table
 
     with for_the_owner():
         if form is Form.SWF:
-            return write_log(list(runs), output)
-        with text_writer(output or STANDARD_OUTPUT, encoding="utf-8") as out:
-            return write_csv(runs, out)
+            return write_log([each.run for each in runs], output)
+        return write_table(tables_of(runs), output or STANDARD_OUTPUT, form=f".{form.value}")
 
 
 @contextmanager
@@ -153,26 +162,3 @@ def write_log(runs: "list[Completion]", output: Path | None) -> int:
     # The writer's latin-1 turns the name back into UTF-8.
     write_swf(replace(trace, comments=comments), output or STANDARD_OUTPUT)
     return len(runs)
-
-
-def write_csv(runs: "Iterator[Completion]", out: IO[str]) -> int:
-    """Write CSV, in which unknown values are empty, and return the number of runs."""
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    number = 0
-    for number, run in enumerate(runs, start=1):  # noqa: B007 - the last one is returned
-        writer.writerow(map(cell, row_of(run)))
-    return number
-
-
-def row_of(run: "Completion") -> tuple[object, ...]:
-    """Return a run as a row; unknown values are None."""
-    return tuple(_value(run, name) for name in COLUMNS)
-
-
-def _value(run: "Completion", name: str) -> object:
-    if name == "status":
-        return run.status.value
-    if name == "interactive":
-        return 1 if run.interactive else None
-    return getattr(run if name in _OF_THE_RUN else run.submission, name)

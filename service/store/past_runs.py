@@ -140,15 +140,8 @@ class PastRuns:
 
     def exported(self, cluster: str | None, since: float, until: float) -> Generator[Completion]:
         """Yield all runs that ended within a period, in the order of their submission."""
-        c = completions.c
-        wanted = _RUNS.where(c.end_time >= since, c.end_time < until)
-        if cluster is not None:
-            wanted = wanted.where(c.cluster == cluster)
-        wanted = wanted.order_by(c.submit_time, c.seq)
         with self._database.reading() as connection:
-            options = connection.execution_options(yield_per=_ROWS_AT_ONCE)
-            for row in options.execute(wanted):
-                yield completion_of(tuple(row))
+            yield from _exported(connection, cluster, since, until)
 
     def warm_start(
         self, memories: Sequence[Memory], now: float, clusters: Sequence[str] | None = None
@@ -285,6 +278,16 @@ class EndedJobs:
             runs = [completion_of(tuple(row)) for row in connection.execute(wanted)]
             return [EndedRun(run, _prediction_of(connection, run)) for run in runs]
 
+    def exported(self, cluster: str | None, since: float, until: float) -> Generator[EndedRun]:
+        """Yield all runs that ended within a period, in the order of their submission."""
+        c = predictions.c
+        scored = select(func.min(c.ended_at)).where(c.outcome == "scored")
+        with self._database.reading() as connection:
+            first = connection.execute(scored).scalar_one()
+            for run in _exported(connection, cluster, since, until):
+                is_scored = first is not None and run.end_time >= first
+                yield EndedRun(run, _prediction_of(connection, run) if is_scored else None)
+
     def earlier_runs(self, run: Completion, most: int) -> list[Completion]:
         """Return the newest runs of the same user and job name that ended before a submission."""
         job, c = run.submission, completions.c
@@ -299,6 +302,18 @@ class EndedJobs:
         with self._database.reading() as connection:
             rows = connection.execute(wanted.order_by(c.end_time.desc()).limit(most))
             return [completion_of(tuple(row)) for row in rows]
+
+
+def _exported(
+    connection: Connection, cluster: str | None, since: float, until: float
+) -> Generator[Completion]:
+    c = completions.c
+    wanted = _RUNS.where(c.end_time >= since, c.end_time < until)
+    if cluster is not None:
+        wanted = wanted.where(c.cluster == cluster)
+    wanted = wanted.order_by(c.submit_time, c.seq)
+    for row in connection.execute(wanted, execution_options={"yield_per": _ROWS_AT_ONCE}):
+        yield completion_of(tuple(row))
 
 
 def _prediction_of(connection: Connection, run: Completion) -> ScoredPrediction | None:

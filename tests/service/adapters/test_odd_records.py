@@ -22,7 +22,9 @@ from service.adapters.sacct_text import (
     read_sacct,
 )
 from service.adapters.slurm_json import jobcomp_completion, sacct_completion
-from service.cli.export import write_csv
+from service.cli.export_tables import table_of
+from service.store.past_runs import EndedRun
+from terminal.data_table import write_table
 from terminal.files import Packed, PackedFileError
 
 ODD = Path(__file__).parents[2] / "data" / "odd"
@@ -264,9 +266,14 @@ def test_what_export_writes_is_read(tmp_path):
     file.write_bytes(SAMPLES["csv"][0])
     (report,) = READERS["csv"](str(file), None, UTC).reports
     run, job = report.completion, report.completion.submission
-    written = io.StringIO()
-    write_csv(iter([run]), written)
-    assert written.getvalue().encode() == SAMPLES["csv"][0]
+    write_table([table_of([EndedRun(run, None)])], tmp_path / "again.csv")
+    [row], [again] = (
+        csv.DictReader(text.splitlines())
+        for text in (file.read_text(), (tmp_path / "again.csv").read_text())
+    )
+    assert again == row | dict.fromkeys(set(again) - set(row), "")
+    (other,) = READERS["csv"](str(tmp_path / "again.csv"), None, UTC).reports
+    assert other == report
     assert (job.application, run.runtime, run.status) == ("=1+1, two", 500, Status.COMPLETED)
     assert run.interactive
 

@@ -4,10 +4,11 @@ import csv
 import io
 import os
 
+import pandas as pd
 import pytest
-from runs import a_run, reported
+from runs import a_run, predicted, reported
 
-from service.cli import export
+from service.cli import export_tables
 from service.store import open_store
 from simulator.traces.swf import read_swf
 
@@ -110,7 +111,37 @@ def test_an_export_that_is_broken_off_leaves_the_file_of_before(
     def broken(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(export, "row_of", broken)
+    monkeypatch.setattr(export_tables, "table_of", broken)
     assert walltimed("export", "-o", tmp_path / name, "-d", history)[0] == 130
     assert (tmp_path / name).read_text() == "of yesterday"
     assert not [*tmp_path.glob(".*")]
+
+
+@pytest.mark.parametrize("name", ["runs.parquet", "runs.arrow", "runs.csv"])
+def test_a_table_holds_runs_with_the_predictions_that_they_were_scored_by(
+    sqlite_url, walltimed, tmp_path, name
+):
+    store = open_store(sqlite_url)
+    late = a_run("2", start=9000.0)
+    store.write([], [predicted("p", late)])
+    store.write([reported(a_run("1", user=None), late)])
+    store.close()
+    code, _, complained = walltimed("export", "-o", tmp_path / name, "-d", sqlite_url)
+    assert code == 0, complained
+    read = {"parquet": pd.read_parquet, "arrow": pd.read_feather, "csv": pd.read_csv}
+    frame = read[name.partition(".")[2]](tmp_path / name)
+    assert frame.job_id.astype(str).tolist() == ["1", "2"]
+    assert frame.predicted_walltime.tolist()[1] == 900.0
+    assert frame.method.isna().tolist() == [True, False]
+    assert frame.predicted_walltime.isna().tolist() == [True, False]
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_an_empty_history_is_a_table_without_rows(sqlite_url, walltimed, tmp_path):
+    file = tmp_path / "runs.parquet"
+    assert walltimed("export", "-o", file, "-d", sqlite_url)[0] == 0
+    assert pd.read_parquet(file).columns.tolist()[:2] == ["cluster", "job_id"]
+
+
+def test_a_binary_table_needs_a_file(history, refused):
+    assert "--output FILE" in refused("export", "--format", "parquet", "-d", history)

@@ -1,0 +1,56 @@
+"""Stored runs, with the predictions that they were scored by, as tables."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
+
+from predictors.jobs import Completion
+from service.store.past_runs import EndedRun
+from simulator.traces.job_columns import RUN_TYPES
+from terminal.data_table import ROWS_AT_ONCE, DataTable
+
+TYPES: Mapping[str, type] = MappingProxyType(
+    {
+        "cluster": str,
+        **RUN_TYPES,
+        "interactive": int,
+        "method": str,
+        **dict.fromkeys(("predicted_walltime", "likely", "lower", "upper", "coverage"), float),
+    }
+)
+"""Columns of a run and of the prediction that it was scored by, and their types."""
+
+_OF_THE_RUN = frozenset({"start_time", "end_time", "runtime"})
+
+
+def tables_of(runs: Iterator[EndedRun]) -> Iterator[DataTable]:
+    """Yield the runs as tables, in parts; a single one without rows if there is no run."""
+    yield table_of(list(islice(runs, ROWS_AT_ONCE)))
+    while part := list(islice(runs, ROWS_AT_ONCE)):
+        yield table_of(part)
+
+
+def table_of(runs: Sequence[EndedRun]) -> DataTable:
+    """Return runs as a table."""
+    rows = [row_of(each) for each in runs]
+    columns = zip(*rows, strict=True) if rows else [()] * len(TYPES)
+    return DataTable(TYPES, dict(zip(TYPES, columns, strict=True)))
+
+
+def row_of(ended: EndedRun) -> tuple[object, ...]:
+    """Return a run as a row; unknown values are None."""
+    run, prediction = ended.run, ended.prediction
+    values = [_value(run, name) for name in ("cluster", *RUN_TYPES)]
+    values.append(1 if run.interactive else None)
+    if prediction is None:
+        return (*values, *[None] * (len(TYPES) - len(values)))
+    interval = prediction.interval
+    bounds = (interval.lower, interval.upper, interval.coverage) if interval else [None] * 3
+    known = prediction.method, prediction.predicted_walltime, prediction.median
+    return (*values, *known, *bounds)
+
+
+def _value(run: Completion, name: str) -> object:
+    if name == "status":
+        return run.status.value
+    return getattr(run if name in _OF_THE_RUN else run.submission, name)
