@@ -1,7 +1,7 @@
 """Backtests: whether a site should turn predictions on, from its own log."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from simulator.backtest.backtest_plan import (
     site_of,
 )
 from simulator.backtest.document import as_document, text_of
+from simulator.backtest.job_rows import job_tables
 from simulator.backtest.plays import tasks_of
 from simulator.backtest.site import ReadLog
 from simulator.backtest.verdict import Backtest as TestedLog
@@ -23,6 +24,7 @@ from simulator.cli.backtest import play
 from simulator.cli.logs import with_size
 from simulator.cli.simulate import site_of_twin
 from simulator.scheduling.semantics import HANDED_OVER
+from simulator.traces.completions import RecordedLog
 from terminal.data_table import DataTable
 from walltimed.logs import Log, log_of
 from walltimed.tabular import Tabular
@@ -37,10 +39,12 @@ class Backtest(Tabular):
     Attributes:
         tested: the log under requests and under predictions.
         read: facts on the reading of the log.
+        recorded: the jobs, with the names that their numbers stand for.
     """
 
     tested: TestedLog
     read: ReadLog
+    recorded: RecordedLog
 
     def __str__(self) -> str:
         return text_of(self.tested)
@@ -61,6 +65,10 @@ class Backtest(Tabular):
     def document(self) -> dict[str, Any]:
         """Return the verdict with all its figures, as ``walltimed backtest --json`` prints it."""
         return as_document(self.tested)
+
+    def jobs(self) -> DataTable:
+        """Return a row for each job of the log and source of estimates."""
+        return DataTable.joined(job_tables(self.tested, self.recorded))
 
     def tables(self) -> Iterator[DataTable]:
         """Yield the figures of the log under requests, under each method, and exact runtimes."""
@@ -142,8 +150,9 @@ def backtest(
         limit=limit,
     )
     check_jobs(site, source.left_out, source.name)
-    tasks = tasks_of(methods_of(method, [method, *compare_with]), shake, jobs=len(site.trace))
+    methods = methods_of(method, [method, *compare_with])
+    tasks = tasks_of(methods, shake, jobs=len(site.trace), keeps=True)
     plays = play(site, tasks, processes, distributed, quiet=not progress)
     tested = backtest_of(site, plays, method, profile=profile or HANDED_OVER, scheduler=scheduler)
     read = ReadLog(source.name, len(source.recorded.trace.rejects), source.left_out)
-    return Backtest(tested, read)
+    return Backtest(tested, read, replace(recorded, trace=site.trace))

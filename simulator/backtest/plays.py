@@ -80,6 +80,20 @@ class CandidateChoice(NamedTuple):
     costs: Mapping[str, float]
 
 
+class PlayedJobs(NamedTuple):
+    """Jobs of a play by their place in the log; NaN and 0 for jobs that were left out.
+
+    Attributes:
+        start: seconds of the log.
+        end: seconds of the log.
+        estimate: first estimates in seconds.
+    """
+
+    start: Values
+    end: Values
+    estimate: Codes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
     """Result of one play of the log; times are seconds.
@@ -97,6 +111,7 @@ class Play:
         where_logged: waits of the jobs whose wait is in the log.
         estimate_quantiles: first estimates at ``QUANTILES``.
         choice: of auto at the end of the log; None of other sources.
+        played: every job; None unless it was asked for.
     """
 
     estimates: str
@@ -118,6 +133,7 @@ class Play:
     estimate_quantiles: Values
     groups: Mapping[str, GroupMeans]
     choice: CandidateChoice | None = None
+    played: PlayedJobs | None = None
 
 
 class Task(NamedTuple):
@@ -128,6 +144,7 @@ class Task(NamedTuple):
         repetition: 0 is the log itself, others are shaken.
         reuses: whether repetitions take over the estimates of the log itself.
         known: estimates and lengths to take over, a row of each, by place in the log.
+        keeps: whether the play holds every job.
     """
 
     number: int
@@ -135,6 +152,7 @@ class Task(NamedTuple):
     repetition: int
     reuses: bool
     known: Codes | None = None
+    keeps: bool = False
 
     @property
     def takes_over(self) -> bool:
@@ -156,8 +174,20 @@ def play(site: BacktestSite, task: Task) -> tuple[Play, Codes | None]:
     source = _estimates(site, task)
     schedules = simulate_together(workloads, site.rules_of(task.estimates), source)
     estimates = None if task.takes_over or not task.reuses else _by_place(site, schedules)
-    played = play_of(site, task.estimates, task.repetition, schedules)
-    return replace(played, choice=_choice(source, trace)), estimates
+    found = play_of(site, task.estimates, task.repetition, schedules)
+    jobs = _played_jobs(site, schedules) if task.keeps else None
+    return replace(found, choice=_choice(source, trace), played=jobs), estimates
+
+
+def _played_jobs(site: BacktestSite, schedules: Sequence[Schedule]) -> PlayedJobs:
+    """Return starts, ends and estimates by place in the log."""
+    start, end = np.full((2, len(site.trace)), np.nan)
+    estimate = np.zeros(len(site.trace), np.int32)
+    for schedule in schedules:
+        places, origin = site.places([schedule.workload]), schedule.workload.origin
+        start[places], end[places] = origin + schedule.start, origin + schedule.end
+        estimate[places] = schedule.estimate
+    return PlayedJobs(start, end, estimate)
 
 
 def _choice(source: Estimates, trace: Trace) -> CandidateChoice | None:
@@ -332,7 +362,7 @@ def play_all(
     return {name: [plays[number] for number in sorted(plays)] for name, plays in found.items()}
 
 
-def tasks_of(methods: Sequence[str], shakes: int, *, jobs: int) -> list[Task]:
+def tasks_of(methods: Sequence[str], shakes: int, *, jobs: int, keeps: bool = False) -> list[Task]:
     """Return a task per source of estimates and repetition.
 
     The sources are requests under both orders, every method, and exact runtimes. Requests and the
@@ -343,11 +373,18 @@ def tasks_of(methods: Sequence[str], shakes: int, *, jobs: int) -> list[Task]:
         methods: method specs as ``MethodSpec`` reads them, the method in force first.
         shakes: number of shaken copies of the log.
         jobs: number of jobs of the log.
+        keeps: whether the plays of the log itself hold every job.
     """
     names = (REQUESTED, BY_REQUEST, *methods, EXACT)
     reuse = shakes > 0 and jobs > FULL_LOOP_JOBS
     return [
-        Task(number, name, repetition, reuse and name not in {REQUESTED, BY_REQUEST, EXACT})
+        Task(
+            number,
+            name,
+            repetition,
+            reuse and name not in {REQUESTED, BY_REQUEST, EXACT},
+            keeps=keeps and repetition == 0,
+        )
         for repetition in range(shakes + 1)
         for number, name in enumerate(names)
         if number <= FIRST_METHOD or repetition < REPETITIONS_BESIDE

@@ -77,9 +77,13 @@ def backtest(
     ] = None,
     time_zone: TimeZone = "UTC",
     output: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The page to write; default: backtest.html."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The page (default: backtest.html), or a row for each job and source of estimates "
+            "(.csv, .parquet or .arrow); may be given twice.",
         ),
     ] = None,
     scheduler: Annotated[
@@ -173,14 +177,16 @@ def backtest(
         site_of,
     )
     from simulator.backtest.document import WIDTH
+    from simulator.backtest.job_rows import job_tables
     from simulator.backtest.plays import return_freed_arrays, tasks_of
     from simulator.backtest.site import ReadLog
     from simulator.backtest.sorting import sorting_of
     from simulator.backtest.verdict import backtest_of
     from simulator.scheduling.semantics import HANDED_OVER
+    from terminal.data_table import write_table
     from terminal.files import name_of
 
-    output = page_of(output)
+    table, page = table_of(output or []), page_of(output or [])
     rules_of(scheduler or "easy", profile, order)  # refuses impossible rules before a long read
     installation: Installation = context.obj
     in_force = in_force_of(*installation.method_in_force(config))
@@ -212,34 +218,58 @@ def backtest(
     )
     read = ReadLog(Path(name_of(file)).name, len(log.trace.rejects), log.left_out)
     check_jobs(site, log.left_out, name_of(file))
+    named = replace(log, trace=site.trace) if table else None
     del log  # a large one takes hundreds of megabytes
     sorting = sorting_of(site, in_force)
     if sorting is not None and not as_json:
         err.print(escape(fill(sorting.sentence, WIDTH)), soft_wrap=True)
-    tasks = tasks_of(methods, shake, jobs=len(site.trace))
+    tasks = tasks_of(methods, shake, jobs=len(site.trace), keeps=table is not None)
     plays = play(site, tasks, processes, distributed, quiet=as_json)
     tested = backtest_of(site, plays, in_force, profile=profile, scheduler=scheduler)
     tested = replace(tested, sorting=sorting)
-    if output:
+    if named and table:
+        write_table(job_tables(tested, named), table)
+    if page:
         from simulator.backtest.backtest_page import write_page
 
-        write_page(tested, output, read, shlex.join(["walltimed", *sys.argv[1:]]))
-    show(tested, output, as_json=as_json)
+        write_page(tested, page, read, shlex.join(["walltimed", *sys.argv[1:]]))
+    show(tested, page, as_json=as_json)
     if read.malformed:
         raise typer.Exit(ExitCode.PARTIAL)
 
 
-def page_of(output: Path | None) -> Path | None:
-    """Return the page to write; None if none is named and there is no matplotlib to draw it.
+def table_of(outputs: "Sequence[Path]") -> Path | None:
+    """Return the file of the table; None if none is named.
+
+    Raises:
+        CommandError: there are several, or it cannot be written.
+    """
+    from terminal.data_table import check_table, form_of
+
+    tables = [each for each in outputs if form_of(each) and str(each) != STANDARD_OUTPUT]
+    if len(tables) > 1:
+        raise CommandError("Name one table.", ExitCode.USAGE)
+    check_table(tables[0] if tables else None, "the jobs")
+    return tables[0] if tables else None
+
+
+def page_of(outputs: "Sequence[Path]") -> Path | None:
+    """Return the page to write; None if only a table is named, or nothing can draw a page.
 
     Raises:
         CommandError: the page is standard output, cannot be written, or cannot be drawn.
     """
-    need("matplotlib", for_=output)
-    if str(output) == STANDARD_OUTPUT:
+    from terminal.data_table import form_of
+
+    pages = [each for each in outputs if str(each) == STANDARD_OUTPUT or not form_of(each)]
+    page = pages[0] if pages else None
+    need("matplotlib", for_=page)
+    if len(pages) > 1:
+        raise CommandError("Name one page.", ExitCode.USAGE)
+    if str(page) == STANDARD_OUTPUT:
         raise CommandError("Standard output has the verdict: name a file.", ExitCode.USAGE)
-    check_file(output or DEFAULT_PAGE)
-    return output or (DEFAULT_PAGE if find_spec("matplotlib") else None)
+    check_file(page or DEFAULT_PAGE)
+    return page or (DEFAULT_PAGE if not outputs and find_spec("matplotlib") else None)
 
 
 def play(
@@ -264,7 +294,7 @@ def play(
         )
 
 
-def show(tested: "Backtest", output: Path | None, *, as_json: bool) -> None:
+def show(tested: "Backtest", page: Path | None, *, as_json: bool) -> None:
     """Print the verdict: as JSON, or with one line for each method, in 80 columns."""
     if as_json:
         from simulator.backtest.document import as_document
@@ -274,5 +304,7 @@ def show(tested: "Backtest", output: Path | None, *, as_json: bool) -> None:
     from simulator.backtest.document import text_of
 
     out.print(escape(text_of(tested)), soft_wrap=True, end="")
-    no_page = f"There is no page. {missing('matplotlib')}"
-    err.print(escape(f"The page is {output}." if output else no_page), soft_wrap=True)
+    if page:
+        err.print(escape(f"The page is {page}."), soft_wrap=True)
+    elif not find_spec("matplotlib"):
+        err.print(escape(f"There is no page. {missing('matplotlib')}"), soft_wrap=True)

@@ -183,6 +183,15 @@ def test_a_backtest_has_a_row_for_each_source(log, tmp_path):
     document = tested.document()
     assert frame.wait_seconds_mean.tolist()[0] == document["today"]["wait_seconds"]["mean"]
     assert tested.verdict == document["verdict"]
+    jobs = tested.jobs().to_pandas()
+    waits = jobs.groupby("estimates").simulated_wait.mean()
+    assert {name: pytest.approx(play[0].wait) for name, play in tested.tested.plays.items()} == (
+        waits.to_dict()
+    )
+    assert (jobs.simulated_end > jobs.simulated_start).all()
+    exact = jobs[jobs.estimates == "exact"]
+    assert (exact.estimate >= exact.runtime).all()
+    assert (jobs.simulated_start >= np.floor(jobs.submit_time)).all()
     assert str(tested).count("max-usage") == 1
     tested.write_page(tmp_path / "page.html")
     assert tested.reason.split(".")[0][:40] in (tmp_path / "page.html").read_text()

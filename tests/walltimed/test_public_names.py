@@ -37,7 +37,16 @@ VERBS = {
     "Log": {"first", "left_out", "name", "processors", "recorded"},
     "Replay": {"log", "measures", "methods", "played", "summary"},
     "Simulation": {"measures", "recorded", "rules", "schedule"},
-    "Backtest": {"document", "read", "reason", "tested", "verdict", "write_page"},
+    "Backtest": {
+        "document",
+        "jobs",
+        "read",
+        "reason",
+        "recorded",
+        "tested",
+        "verdict",
+        "write_page",
+    },
     "Jobs": {"document"},
     "Predictions": {"count", "index", "predictions", "submissions"},
 }

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from workloads import log_of, synthetic
 
@@ -111,6 +112,25 @@ def test_processes_beside_each_other_find_the_same(walltimed, log):
     assert alone == beside
 
 
+def test_a_table_has_the_waits_behind_the_verdict_beside_a_page(walltimed, log, tmp_path):
+    table, page = tmp_path / "jobs.parquet", tmp_path / "page.html"
+    code, out, complaint = walltimed(
+        "backtest", log, "-m", "last-two", "--shake", 0, "-o", table, "-o", page, "--json"
+    )
+    assert code == 0, complaint
+    frame = pd.read_parquet(table)
+    today = frame[frame.estimates == "requested"]
+    document = json.loads(out)
+    assert today.simulated_wait.mean() == pytest.approx(document["today"]["wait_seconds"]["mean"])
+    assert today.job.is_unique
+    assert len(frame) == len(today) * len({*frame.estimates})
+    assert page.exists()
+    page.unlink()
+    walltimed("backtest", log, "-m", "last-two", "--shake", 0, "-o", tmp_path / "jobs.csv")
+    assert not [*tmp_path.rglob("*.html")]
+    assert len(pd.read_csv(tmp_path / "jobs.csv")) == len(frame)
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
@@ -121,6 +141,9 @@ def test_processes_beside_each_other_find_the_same(walltimed, log):
         (("--output", "nowhere/page.html"), "directory nowhere"),
         (("--output", "."), "is a directory"),
         (("-o", "-"), "Standard output"),
+        (("-o", "a.csv", "-o", "b.csv"), "one table"),
+        (("-o", "a.html", "-o", "b.html"), "one page"),
+        (("-o", "nowhere/a.parquet"), "directory nowhere"),
     ],
 )
 def test_what_cannot_be_tested_is_said_in_a_sentence(refused, log, options, complaint):
