@@ -46,6 +46,17 @@ local function memory_of(options, processors)
   return per_core or (per_node and per_node * nodes / processors)
 end
 
+local function least_nodes(options)
+  local nodes = tonumber(tostring(options["nodes"] or ""):match("^%d+")) or 1
+  return nodes > 1 and nodes or nil
+end
+
+-- sbatch shows a word where --exclusive has none; user and mcs share nodes with the user's own.
+local function is_exclusive(options)
+  local word = options["exclusive"]
+  return (word == "" or word == "exclusive") or nil
+end
+
 local function submission_of(options)
   local processors = at_least_one(options["ntasks"]) * at_least_one(options["cpus-per-task"])
   return {
@@ -55,6 +66,9 @@ local function submission_of(options)
     application = options["job-name"],
     requested_walltime = seconds(options["time"]),
     requested_processors = processors,
+    requested_nodes = least_nodes(options),
+    exclusive = is_exclusive(options),
+    threads_per_core = options["hint"] == "nomultithread" and 1 or nil,
     requested_memory = memory_of(options, processors),
   }
 end

@@ -35,6 +35,7 @@ local OTHER_WEIGHTS = { -- beside which the ratio counts as much as they do toge
 }
 local LONGEST_AGE = 7 * 86400 -- Slurm's default of PriorityMaxAge, in seconds
 local NO_VAL, INFINITE, NO_VAL16 = 4294967294, 4294967295, 65534
+local MOST_THREADS = 1024 -- of a core
 local LONGEST_NAME, LONGEST_ID = 255, 64
 local LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192 -- bytes
 local LONGEST_WALLTIME = 1e9 -- seconds; more is no walltime
@@ -57,7 +58,7 @@ end
 
 local function escape(char) return ("\\u%04x"):format(char:byte()) end
 
--- A JSON object of strings and numbers; nil and everything else is left out.
+-- A JSON object of strings, numbers and true; nil and everything else is left out.
 local function encode(fields)
   local parts = {}
   for name, value in pairs(fields) do
@@ -65,6 +66,8 @@ local function encode(fields)
       parts[#parts + 1] = ('"%s":"%s"'):format(name, (value:gsub('[%c"\\\127]', escape)))
     elseif type(value) == "number" then
       parts[#parts + 1] = ('"%s":%.0f'):format(name, value)
+    elseif value == true then
+      parts[#parts + 1] = ('"%s":true'):format(name)
     end
   end
   return "{" .. table.concat(parts, ",") .. "}"
@@ -243,9 +246,37 @@ local function limit_of(job, partition)
   return number(default), false
 end
 
-local function processors_of(job)
-  local tasks = (number(job.num_tasks) or 1) * (number(job.cpus_per_task) or 1)
-  return math.max(1, number(job.min_cpus) or 1, tasks)
+-- The number in gres:gpu:4 or gres/gpu:a100:2; 0 without GPUs.
+local function gpus_in(tres)
+  local sum = 0
+  for kind in (type(tres) == "string" and tres or ""):gmatch("[^,]*gpu[^,]*") do
+    sum = sum + (tonumber(kind:match(":(%d+)$")) or 1)
+  end
+  return sum
+end
+
+-- The least number of nodes, also by the tasks that fit on each.
+local function nodes_of(job)
+  local tasks, per_node = number(job.num_tasks), number(job.ntasks_per_node)
+  local by_tasks = tasks and per_node and per_node > 0 and math.ceil(tasks / per_node) or 1
+  return math.max(1, number(job.min_nodes) or 1, by_tasks)
+end
+
+local function processors_of(job, nodes)
+  local tasks = number(job.num_tasks) or 1
+  local gpus = math.max(gpus_in(job.tres_per_job), nodes * gpus_in(job.tres_per_node),
+    tasks * gpus_in(job.tres_per_task))
+  return math.max(1, number(job.min_cpus) or 1, tasks * (number(job.cpus_per_task) or 1),
+    gpus * gpus_in(job.cpus_per_tres))
+end
+
+-- The processors of each core that the job uses; nil for all of them.
+local function threads_of(job)
+  local threads, tasks = number(job.threads_per_core), number(job.ntasks_per_core)
+  if threads and threads > 0 and threads <= MOST_THREADS then return threads end
+  if tasks and tasks > 0 and tasks <= MOST_THREADS then
+    return math.min(MOST_THREADS, tasks * (number(job.cpus_per_task) or 1))
+  end
 end
 
 -- KiB per processor.
@@ -258,7 +289,8 @@ local function memory_of(job, processors)
 end
 
 local function submission_of(job, partition, minutes, config)
-  local processors = processors_of(job)
+  local nodes = nodes_of(job)
+  local processors = processors_of(job, nodes)
   return {
     cluster = config.cluster,
     user = text(job.user_name),
@@ -267,6 +299,9 @@ local function submission_of(job, partition, minutes, config)
     application = text(job.name),
     requested_walltime = minutes * 60,
     requested_processors = processors,
+    requested_nodes = nodes > 1 and nodes or nil,
+    exclusive = job.shared == 0 or nil, -- what the service knows of the nodes says how many cores
+    threads_per_core = threads_of(job),
     requested_memory = memory_of(job, processors),
     submit_time = os.time(),
   }

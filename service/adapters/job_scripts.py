@@ -141,6 +141,7 @@ def _together(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         **_given(
             requested_walltime=max(limits, default=None),
             requested_processors=sum(processors),
+            requested_nodes=sum(each.get("requested_nodes", 1) for each in requests),
             requested_memory=sum(memory) / sum(processors) if all(memory) else None,
         ),
     }
@@ -153,11 +154,6 @@ def slurm_options(words: Sequence[Word], notice: Notice = _unheard) -> dict[str,
         ScriptError: the walltime is none.
     """
     found = dict(_slurm_options(words, notice))
-    if exclusive := found.get("exclusive"):
-        notice(
-            f"line {exclusive.line}: --exclusive takes whole nodes, of which the cores are not "
-            "known here; only those that are asked for count"
-        )
     if time := found.get("time"):
         _check_walltime(time)
     return {name: value.text for name, value in found.items()}
@@ -226,7 +222,7 @@ _OTHER_NAMES = {"tasks-per-node": "ntasks-per-node"}
 
 def from_slurm(options: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields of a submission from sbatch's options."""
-    nodes = count(options.get("nodes", "").partition("-")[0]) or 1
+    nodes = _nodes(options)
     gpus = _gpus(options, nodes)
     tasks = count(options.get("ntasks")) or (
         gpus * (count(options.get("ntasks-per-gpu")) or 0)
@@ -242,11 +238,30 @@ def from_slurm(options: Mapping[str, str]) -> dict[str, Any]:
     return _given(
         requested_walltime=slurm_walltime(options["time"]) if options.get("time") else None,
         requested_processors=processors,
+        requested_nodes=nodes if nodes > 1 else None,
+        exclusive=options.get("exclusive") == "",
+        threads_per_core=_threads(options),
         requested_memory=memory,
         queue=options.get("partition", "").partition(",")[0],
         project=options.get("account"),
         application=options.get("job-name"),
     )
+
+
+def _nodes(options: Mapping[str, str]) -> int:
+    """Return the least number of nodes, also by the tasks that fit on each."""
+    tasks, per_node = count(options.get("ntasks")), count(options.get("ntasks-per-node"))
+    by_tasks = -(-tasks // per_node) if tasks and per_node else 1
+    return max(count(options.get("nodes", "").partition("-")[0]) or 1, by_tasks)
+
+
+def _threads(options: Mapping[str, str]) -> int | None:
+    """Return the processors of each core that are used; None for all of them."""
+    if options.get("hint") == "nomultithread":
+        return 1
+    tasks = count(options.get("ntasks-per-core"))
+    by_tasks = tasks * (count(options.get("cpus-per-task")) or 1) if tasks else None
+    return count(options.get("threads-per-core")) or by_tasks
 
 
 def _gpus(options: Mapping[str, str], nodes: int) -> int:

@@ -53,8 +53,8 @@ def completion_of(
     if _never_ran(row):
         raise SkippedError(Reason.NEVER_RAN)
     check_times(row, ("submit", "start", "end"))
-    processors, memory = trackable_resources(row.get("reqtres"))
-    processors = count(row.get("reqcpus")) or processors or _allocated(row)
+    requested, memory = trackable_resources(row.get("reqtres"))
+    asked = count(row.get("reqcpus")) or requested or _allocated(row)
     nodes = count(row.get("reqnodes")) or count(row.get("nnodes"))
     start, end = _span(row, zone)
     return ended_run(
@@ -71,8 +71,8 @@ def completion_of(
         project=text(row.get("account")),
         queue=queue_of(row.get("partition")),
         application=text(row.get("jobname")),
-        processors=processors,
-        memory=memory or requested_memory(row.get("reqmem"), processors=processors, nodes=nodes),
+        processors=_allocated(row) or asked,
+        memory=memory or requested_memory(row.get("reqmem"), processors=asked, nodes=nodes),
         prediction_id=prediction_id_of(row.get("admincomment")),
         eligible=moment(row.get("eligible"), zone),
         gpus=gpus_of(row.get("alloctres")) or gpus_of(row.get("reqtres")),

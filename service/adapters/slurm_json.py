@@ -118,7 +118,7 @@ def _jobcomp_run(
         project=text(document.account),
         queue=queue_of(document.partition),
         application=text(document.job_name),
-        processors=processors or count(document.total_cpus),
+        processors=count(document.total_cpus) or processors,
         memory=memory,
         prediction_id=prediction_id_of(document.admin_comment),
     )
@@ -207,7 +207,9 @@ def sacct_completion(body: bytes, *, cluster: str | None = None) -> "ReportedCom
         project=text(job.account),
         queue=queue_of(job.partition),
         application=text(job.name),
-        processors=count(requested.get("cpu")) or count(_table(job.required).get("CPUs")),
+        processors=trackable_resources(_allocated(job.tres))[0]
+        or count(requested.get("cpu"))
+        or count(_table(job.required).get("CPUs")),
         memory=(number(requested.get("mem")) or 0) * KIBIBYTES_PER_MEBIBYTE,
         prediction_id=prediction_id_of(_table(job.comment).get("administrator")),
         eligible=moment(time.get("eligible"), UTC),

@@ -21,15 +21,20 @@ WIDTHS = {
     "ST": 2,
     "CPUS": 5,
     "LIMIT": 10,
-    "START": 9,
+    "START": 10,
     "END": 9,
 }
-"""Columns and their characters; with one between them a row has 78."""
+"""Columns and their characters; with one between them a row has 79."""
 
 STATES = {"running": "R", "waiting": "PD", "held": "H"}
 
 UNPLANNED = "unplanned"
-"""The start of a job that the scheduler has not planned yet."""
+"""The start of a job that no forecast has reached yet."""
+
+LATE = "*"
+"""Mark of a forecast start that the scheduler has not planned yet."""
+
+NOT_PLANNED = "the scheduler has not planned it yet"
 
 RIGHT = frozenset({"CPUS", "LIMIT", "START", "END"})
 
@@ -104,7 +109,7 @@ def show(answer: dict[str, Any]) -> None:
     out.print(row({name: name for name in WIDTHS}), style="bold", soft_wrap=True)
     for job in answer["jobs"]:
         out.print(escape(row(cells(job, now))), soft_wrap=True)
-    if note := unplanned_note(answer["jobs"]):
+    for note in filter(None, (late_note(answer["jobs"]), unplanned_note(answer["jobs"]))):
         out.print(note, style="dim")
     totals = answer["totals"]
     counts = ", ".join(f"{totals[state]['jobs']:,} {state}" for state in STATES)
@@ -143,13 +148,19 @@ def cells(job: dict[str, Any], now: float) -> dict[str, str]:
 def start_cell(job: dict[str, Any], now: float) -> str:
     """Return the start of a job, else why it has none."""
     if job["start_time"] is not None:
-        return moment(job["start_time"], now)
+        return moment(job["start_time"], now) + ("" if job["is_planned"] else LATE)
     return (job["reason"] or "-") if job["is_planned"] else UNPLANNED
+
+
+def late_note(jobs: list[dict[str, Any]]) -> str | None:
+    """Return the meaning of the mark of late starts; None without such."""
+    is_late = any(job["start_time"] is not None and not job["is_planned"] for job in jobs)
+    return f"{LATE} {NOT_PLANNED}" if is_late else None
 
 
 def unplanned_note(jobs: list[dict[str, Any]]) -> str | None:
     """Return what is known of the waits of jobs that are not planned yet; None without such."""
-    late = [job for job in jobs if not job["is_planned"]]
+    late = [job for job in jobs if not job["is_planned"] and job["start_time"] is None]
     if not late:
         return None
     note = f"{UNPLANNED}: too many jobs wait before it"
@@ -221,8 +232,9 @@ def print_facts(facts: dict[str, str]) -> None:
 
 def starts(job: dict[str, Any], now: float) -> str:
     """Return the start of a job, or the usual wait of a job that is not planned yet, as text."""
-    if job["is_planned"]:
-        return moment_within(job["start_time"], job["start_interval"], now)
+    if job["is_planned"] or job["start_time"] is not None:
+        start = moment_within(job["start_time"], job["start_interval"], now)
+        return start if job["is_planned"] else f"{start}; {NOT_PLANNED}"
     if job["usual_wait"] is None:
         return "not planned yet"
     return f"not planned yet; half of such jobs waited {duration(job['usual_wait'])} or less"

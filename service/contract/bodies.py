@@ -1,6 +1,6 @@
 """The JSON that the service accepts, defined once for validation, documentation and the domain."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from msgspec.structs import replace
@@ -20,9 +20,16 @@ from service.contract.fields import (
     Text,
     Time,
     UnderestimationRate,
+    Whole,
     unix_seconds,
 )
 from service.errors import InvalidFieldError, MalformedJSONError, RequestError
+from service.live_queue.taken_processors import (
+    ProcessorRequest,
+    QueueNodes,
+    nodes_of,
+    with_taken,
+)
 
 MOST_ERRORS = 1000
 """Most errors of a body whose first one is reported: pydantic lists all of them or none."""
@@ -91,7 +98,31 @@ class SubmissionBody(JobBody):
         return self.submitted(self.cluster, submit_time, self.job_id)
 
 
-class AskedSubmission(SubmissionBody):
+class AskedNodesBody(RequestBody):
+    """Fields of a request that matter where jobs take whole nodes or whole cores."""
+
+    requested_nodes: Processors = Field(
+        1, description="Least number of nodes; where they go whole, the job takes all their cores."
+    )
+    exclusive: bool = Field(
+        default=False, description="Whether the job shares its nodes with no other."
+    )
+    threads_per_core: Annotated[int, Whole(1, 1024)] | None = Field(
+        None, description="Processors of each core that the job uses; default: all."
+    )
+
+    def taken(self, submission: Submission, nodes: Mapping[str | None, QueueNodes]) -> Submission:
+        """Return the submission with the processors that it will take, where nodes are known."""
+        request = ProcessorRequest(
+            processors=submission.requested_processors or 1,
+            nodes=self.requested_nodes,
+            threads_per_core=self.threads_per_core,
+            exclusive=self.exclusive,
+        )
+        return with_taken(submission, request, nodes_of(nodes, submission.queue))
+
+
+class AskedSubmission(AskedNodesBody, SubmissionBody):
     """A job as it is submitted, or as it runs."""
 
     elapsed: Duration | None = Field(

@@ -123,7 +123,10 @@ class LiveJobAnswer:
     ]
     is_planned: Annotated[
         bool,
-        Field(description="False: too far behind in the queue for the last forecast."),
+        Field(
+            description="False: the scheduler has not planned it yet. It is too far behind in the "
+            "queue and has no start, or starts after the planning window."
+        ),
     ]
     usual_wait: float | None
     start_time: Annotated[
@@ -291,7 +294,7 @@ class WhatIfVariantAnswer:
         Field(
             description="no-snapshot: none was handed over for this cluster; too-large: no such "
             "processors exist; no-forecast: the queue itself has no forecast yet; not-planned: "
-            "more jobs wait than the last forecast reached, or it would start too late; no-time: "
+            "more jobs wait than the last forecast reached; no-time: "
             "the forecast took too long, or too many are being made."
         ),
     ]

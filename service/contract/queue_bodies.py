@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from pydantic import FailFast, Field
 
 from predictors.jobs import DEFAULT_CLUSTER, LONGEST, MOST_MEMORY, Submission
-from service.contract.bodies import JobBody, RequestBody
+from service.contract.bodies import AskedNodesBody, JobBody, RequestBody
 from service.contract.fields import (
     LIVE_POLICIES,
     Duration,
@@ -24,6 +24,7 @@ from service.contract.fields import (
     unix_seconds,
 )
 from service.live_queue.snapshot import JobState, LiveJob, Pool, SchedulerRules, SharedUse
+from service.live_queue.taken_processors import QueueNodes
 from simulator.engine.machine import CORRECTION_NUMBERS
 from simulator.engine.policies.conservative import COMPRESSIONS
 from simulator.engine.policies.pinning import PINNED
@@ -50,7 +51,7 @@ CpuShare = Annotated[float, Field(ge=0.001, le=1, allow_inf_nan=False)]
 
 
 class UnsubmittedJobBody(JobBody):
-    """A job that is in no queue yet. Only `requested_walltime` is required."""
+    """The fields of a job that a queue needs."""
 
     requested_processors: Processors = Field(1, description="Cores.")
     user: Text | None = Field(
@@ -73,7 +74,7 @@ class LiveJobBody(UnsubmittedJobBody):
         return self.submitted(cluster, unix_seconds(self.submit_time), self.job_id)
 
 
-class LiveRunningBody(LiveJobBody):
+class LiveRunningBody(AskedNodesBody, LiveJobBody):
     """A running job."""
 
     start_time: Time
@@ -89,7 +90,7 @@ class LiveRunningBody(LiveJobBody):
         )
 
 
-class LiveWaitingBody(LiveJobBody):
+class LiveWaitingBody(AskedNodesBody, LiveJobBody):
     """A waiting job."""
 
     held: bool = Field(
@@ -123,6 +124,23 @@ class QueuePoolBody(RequestBody):
         return Pool(processors=self.processors, queues=tuple(self.queues))
 
 
+class QueueNodesBody(RequestBody):
+    """The nodes of a queue, as its jobs take them."""
+
+    queue: Text | None = Field(
+        None, description="Name of the queue; left out: every queue that has no nodes of its own."
+    )
+    processors: Processors = Field(description="Processors of one node.")
+    unit: Processors = Field(
+        1, description="Processors of the smallest part that a job gets, such as a core's threads."
+    )
+    whole: bool = Field(default=False, description="Whether every job takes whole nodes.")
+
+    def nodes(self) -> QueueNodes:
+        """Return the nodes of a snapshot, whose fields have the same names."""
+        return convert(self, QueueNodes, from_attributes=True)
+
+
 class SchedulerBody(RequestBody):
     """The rules of a scheduler, by which a queue is played."""
 
@@ -144,6 +162,11 @@ class QueueBody(SchedulerBody):
     pools: Annotated[list[QueuePoolBody], Field(min_length=1, max_length=MOST_POOLS)] = Field(
         description="The machine: one pool, or several that share no processors."
     )
+    queue_nodes: Annotated[list[QueueNodesBody], Field(max_length=MOST_POOLS)] = Field(
+        [],
+        description="Nodes of queues: waiting jobs, and jobs that are predicted, count with the "
+        "processors that they will take there.",
+    )
     policy: DedicatedPolicy = "easy"
     planning_depth: Annotated[int, Whole(1, 2**31)] | None = Field(
         None,
@@ -153,7 +176,7 @@ class QueueBody(SchedulerBody):
     planning_window: Annotated[int, Whole(1, 2**31)] | None = Field(
         None,
         description="Seconds in which the scheduler plans starts (Slurm's bf_window); jobs that "
-        "would start later have no forecast yet. Default: without end.",
+        "would start later are marked. Default: without end.",
     )
     running: Annotated[list[LiveRunningBody], FailFast()] = Field([], description="In any order.")
     waiting: Annotated[list[LiveWaitingBody], FailFast()] = Field(
@@ -306,10 +329,14 @@ class VariantBody(RequestBody):
     queue: Text | None = Field(None, description="Slurm partition.")
 
 
+class UnqueuedJobBody(AskedNodesBody, UnsubmittedJobBody):
+    """A job that is in no queue yet. Only `requested_walltime` is required."""
+
+
 class WhatIfRequest(RequestBody):
     """A job that is not in the queue, and other requests for it."""
 
-    submission: UnsubmittedJobBody = Field(description="The job as it is written.")
+    submission: UnqueuedJobBody = Field(description="The job as it is written.")
     variants: Annotated[list[VariantBody], Field(max_length=MOST_VARIANTS)] = Field(
         [], description="Other requests for the same job."
     )

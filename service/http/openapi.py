@@ -74,8 +74,8 @@ SHARED: Mapping[str, str] = {
     "is too long for them) or no-prediction (no prediction decides when a job ends). Null if they "
     "have.",
     "usual_wait": "Median wait, from submission to start, of jobs that were not planned at their "
-    "arrival and waited longer than this one has. Null if it is planned or fewer than 10 are "
-    "known.",
+    "arrival and waited longer than this one has. Null if it has a forecast or fewer than 10 "
+    "are known.",
     "now": "The time that the answer is about, in Unix seconds.",
     "policy": "Scheduling policy.",
     "predicted_walltime": "Planned runtime, in seconds: so that few jobs outlive it.",

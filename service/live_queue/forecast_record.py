@@ -2,9 +2,9 @@
 
 import zlib
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import msgspec
-import numpy as np
 import structlog
 from msgspec import Struct, field
 
@@ -72,7 +72,7 @@ class JobForecast(Struct, kw_only=True, gc=False):
         position: place among the jobs that wait for the same processors, from 1.
         waits: whether the job waited when it was forecast last.
         basis: of ``predicted``; None where the caller has predicted the job.
-        is_planned: whether the last forecast reached the job.
+        is_reached: whether the last forecast reached the job.
         arrived_unplanned: whether the first forecast with the job did not reach it.
     """
 
@@ -82,13 +82,13 @@ class JobForecast(Struct, kw_only=True, gc=False):
     position: int | None = None
     waits: bool = True
     basis: Basis | None = None
-    is_planned: bool = True
+    is_reached: bool = True
     arrived_unplanned: bool = False
 
     @property
     def last(self) -> ForecastPoint | None:
         """Return the last forecast; None if it did not reach the job."""
-        return self.points[-1] if self.points and self.is_planned else None
+        return self.points[-1] if self.points and self.is_reached else None
 
     def add(self, point: ForecastPoint) -> None:
         """Add one more forecast."""
@@ -232,16 +232,14 @@ def job_forecasts(
         for job, estimate in zip(snapshot.jobs, estimates, strict=True)
     }
     now = snapshot.taken_at
-    planned = planned_rows(snapshot.rules, played)
-    for pool, times, rows in zip(pools, played, planned, strict=True):
+    for pool, times in zip(pools, played, strict=True):
         for row, place in enumerate(pool.running):
             job = snapshot.jobs[place]
             forecasts[job.job_id].add(running_point(times, row, now, job.start_time))
-        for row in sorted(rows):
-            job = snapshot.jobs[pool.waiting[row]]
-            forecasts[job.job_id].add(waiting_point(times, row, now))
-    reached = {pool.waiting[row] for pool, rows in zip(pools, planned, strict=True) for row in rows}
-    _note_places(snapshot, forecasts, reached)
+        for row, place in enumerate(reached_places(pool, times)):
+            forecasts[snapshot.jobs[place].job_id].add(waiting_point(times, row, now))
+    reached = chain.from_iterable(map(reached_places, pools, played))
+    _note_places(snapshot, forecasts, set(reached))
     return forecasts
 
 
@@ -257,15 +255,22 @@ def _note_places(
         waiting[pool] += 1
         forecast = forecasts[job.job_id]
         forecast.position = waiting[pool]
-        forecast.is_planned = place in reached
-        if not forecast.is_planned and not forecast.points:
+        forecast.is_reached = place in reached
+        if not forecast.is_reached and not forecast.points:
             forecast.arrived_unplanned = True
 
 
-def planned_rows(rules: SchedulerRules, played: Sequence[PoolForecast]) -> list[set[int]]:
-    """Return the rows of the waiting jobs of each pool that the forecast reaches."""
-    window = np.inf if rules.planning_window is None else rules.planning_window
-    return [set(np.flatnonzero(times.starts.expected <= window).tolist()) for times in played]
+def reached_places(pool: PoolQueue, played: PoolForecast) -> Sequence[int]:
+    """Return the places of the waiting jobs of a pool that the forecast reaches."""
+    return pool.waiting[: len(played.starts.expected)]
+
+
+def is_planned(forecast: JobForecast | None, rules: SchedulerRules) -> bool:
+    """Return whether the scheduler plans a job already, as far as is known."""
+    if forecast is None or not forecast.is_reached:
+        return forecast is None
+    point, window = forecast.last, rules.planning_window
+    return point is None or window is None or point.start <= point.made_at + window
 
 
 def _continued(before: JobForecast | None, job: LiveJob, estimate: RuntimeEstimate) -> JobForecast:

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from predictors.jobs import Basis, Submission
+from service.live_queue.taken_processors import QueueNodes
 
 NoInterval = Literal["no-samples", "too-few-runs", "no-prediction", "no-time"]
 """Reason why a forecast has no intervals."""
@@ -128,6 +129,7 @@ class QueueSnapshot(Struct, frozen=True, kw_only=True):
     Attributes:
         pools: of its machine, at least one.
         jobs: running jobs, then waiting jobs in the order in which they are served.
+        queue_nodes: nodes of queues, where they are known.
     """
 
     cluster: str
@@ -135,6 +137,7 @@ class QueueSnapshot(Struct, frozen=True, kw_only=True):
     rules: SchedulerRules
     pools: tuple[Pool, ...]
     jobs: tuple[LiveJob, ...]
+    queue_nodes: tuple[QueueNodes, ...] = ()
 
     def time_behind(self, job: LiveJob) -> float | None:
         """Return the seconds of its runtime that a running job has behind it; None if it waits.

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import tzinfo
 from io import BytesIO
@@ -20,6 +20,7 @@ from service.contract.queue_answers import QueueTakenAnswer
 from service.contract.queue_bodies import LiveRunningBody, LiveWaitingBody, QueueBody
 from service.errors import InvalidFieldError, SnapshotTooLargeError, TooManyClustersError
 from service.live_queue.snapshot import LiveJob, QueueSnapshot
+from service.live_queue.taken_processors import QueueNodes, nodes_by_queue
 from service.store import (
     Ingested,
     RefusedRecordError,
@@ -320,14 +321,17 @@ class TakingQueues:
         if len(body.running) + len(body.waiting) > limit:
             raise SnapshotTooLargeError(f"A queue may have {limit} jobs.")
         seen: set[str] = set()
-        running = await self._jobs("running", body.running, cluster, seen)
-        waiting = await self._jobs("waiting", body.waiting, cluster, seen)
+        every = tuple(each.nodes() for each in body.queue_nodes)
+        nodes = nodes_by_queue(every)
+        running = await self._jobs("running", body.running, cluster, seen, nodes)
+        waiting = await self._jobs("waiting", body.waiting, cluster, seen, nodes)
         snapshot = QueueSnapshot(
             cluster=cluster,
             taken_at=min(taken_at, now),
             rules=body.rules(),
             pools=tuple(pool.pool() for pool in body.pools),
             jobs=(*running, *waiting),
+            queue_nodes=every,
         )
         self._keeper.take(snapshot, now)
         return QueueTakenAnswer(
@@ -340,6 +344,7 @@ class TakingQueues:
         bodies: Sequence[LiveRunningBody | LiveWaitingBody],
         cluster: str,
         seen: set[str],
+        nodes: Mapping[str | None, QueueNodes],
     ) -> list[LiveJob]:
         """Return the jobs with pseudonyms; a job id that was seen before is refused."""
         jobs = []
@@ -350,7 +355,9 @@ class TakingQueues:
                     f"Job {job.job_id} is in the queue twice.", f"{field}.{place}.job_id"
                 )
             seen.add(job.job_id)
-            hidden = self._hide(job.submission)
+            is_counted = isinstance(body, LiveRunningBody) and not body.exclusive
+            taken = job.submission if is_counted else body.taken(job.submission, nodes)
+            hidden = self._hide(taken)
             jobs.append(job if hidden is job.submission else replace(job, submission=hidden))
             if place % JOBS_PER_TURN == JOBS_PER_TURN - 1:
                 await asyncio.sleep(0)

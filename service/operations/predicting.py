@@ -63,6 +63,7 @@ class Predicting:
             self._usual, underestimation_rate=worker.settings.underestimation_rate
         )
         self._follower = worker.follower
+        self._queue_nodes = worker.queues.queue_nodes
         self._recorder = worker.recorder
         self._hide = worker.pseudonyms.submission
         self._metrics = worker.metrics
@@ -174,7 +175,7 @@ class Predicting:
         now: float,
         caller: Caller = EVERYBODY,
     ) -> PredictionAnswer:
-        submission = caller.own(self._hide(body.submission(now)))
+        submission = caller.own(self._hide(self._submission(body, now)))
         if body.elapsed is not None:
             question = replace(question, elapsed=body.elapsed)
         state = self._follower.state_of(submission.cluster)
@@ -196,11 +197,15 @@ class Predicting:
         risk = state.limit_risk(as_of, body.elapsed)
         return self._shown(body, submission, prediction, risk, prediction_id)
 
+    def _submission(self, body: AskedSubmission, now: float) -> Submission:
+        """Return the job with the processors that it will take."""
+        return body.taken(body.submission(now), self._queue_nodes(body.cluster))
+
     def _request(
         self, body: AskedSubmission, method: str, now: float, caller: Caller
     ) -> PredictionAnswer:
         """Return the request in place of a prediction, which is not recorded."""
-        submission = caller.own(self._hide(body.submission(now)))
+        submission = caller.own(self._hide(self._submission(body, now)))
         prediction = request_of(submission, method=method, basis=STARTING)
         return self._shown(body, submission, prediction, UNREAD, self._next_id())
 

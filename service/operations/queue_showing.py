@@ -35,6 +35,7 @@ from service.live_queue.forecast_record import (
     LiveQueue,
     bounds,
     forecast_state,
+    is_planned,
 )
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_places
 from service.operations.history_showing import KnownClusters, read_ended_job, usual_cluster
@@ -319,7 +320,6 @@ def pool_answers(snapshot: QueueSnapshot) -> list[PoolAnswer]:
 def job_answer(job: LiveJob, queue: LiveQueue) -> LiveJobAnswer:
     """Return a job with its last forecast; a held job has none."""
     forecast = queue.forecasts.get(job.job_id)
-    is_planned = forecast is None or forecast.is_planned
     submission, runs = job.submission, job.state is JobState.RUNNING
     point = last_point(job, queue)
     start = job.start_time if runs else point.start if point else None
@@ -342,9 +342,9 @@ def job_answer(job: LiveJob, queue: LiveQueue) -> LiveJobAnswer:
         if forecast and forecast.predicted is not None
         else None,
         basis=forecast.basis if forecast else None,
-        is_planned=is_planned,
+        is_planned=is_planned(forecast, queue.snapshot.rules),
         usual_wait=None
-        if is_planned
+        if forecast is None or forecast.is_reached
         else usual_wait(
             queue.unplanned_waits,
             submission.queue,

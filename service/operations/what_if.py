@@ -2,8 +2,7 @@
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from math import inf
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -83,7 +82,9 @@ class WhatIf:
         """
         now = self._clock()
         method = method_of(body.method, self._settings.method)
-        submission = caller.own(self._hide(body.submission.submitted(cluster, now)))
+        asked = caller.own(self._hide(body.submission.submitted(cluster, now)))
+        nodes = self._keeper.queue_nodes(cluster)
+        submission = body.submission.taken(asked, nodes)
         state = self._follower.state_of(cluster)
         question = Question(coverage=self._settings.coverage, explain=body.explain)
 
@@ -94,7 +95,7 @@ class WhatIf:
         like = LikeRuns(state, method, submission, prediction)
         suggestion = like.suggestion(body.share)
         variants = [each.model_dump(exclude_none=True) for each in body.variants]
-        others = [replace(submission, **each) for each in variants]
+        others = [body.submission.taken(replace(asked, **each), nodes) for each in variants]
         if suggestion is not None:
             others.append(replace(submission, requested_walltime=suggestion))
         requests = [submission, *others]
@@ -149,9 +150,11 @@ class WhatIf:
                 played = await self._forecasts(forecast, list(jobs.values()))
             except (ForecastsBusyError, ForecastTooLongError):
                 obstacles = [obstacle or "no-time" for obstacle in obstacles]
-            points = starting_points(forecast.queue, jobs, played)
-            for place in jobs if played else ():
-                obstacles[place] = None if place in points else "not-planned"
+            made_at = forecast.queue.snapshot.taken_at
+            points = {
+                place: waiting_point(each, -1, made_at)
+                for place, each in zip(jobs, played, strict=False)
+            }
         rows = zip(requests, predictions, obstacles, strict=True)
         answers = [
             variant_answer(*row, like.share_within(row[0].requested_walltime), points.get(place))
@@ -242,18 +245,6 @@ class WhatIf:
             )
             for job in queue.snapshot.jobs
         ]
-
-
-def starting_points(
-    queue: LiveQueue, places: Iterable[int], played: Sequence[PoolForecast]
-) -> dict[int, ForecastPoint]:
-    """Return the forecasts of jobs by their places; without those beyond the planning window."""
-    made_at, window = queue.snapshot.taken_at, queue.snapshot.rules.planning_window
-    points = {
-        place: waiting_point(each, -1, made_at) for place, each in zip(places, played, strict=False)
-    }
-    latest = inf if window is None else made_at + window
-    return {place: point for place, point in points.items() if point.start <= latest}
 
 
 def last_predicted(queue: LiveQueue, job: LiveJob) -> float:

@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from predictors.aged_length import largest_site_factor
 from service.adapters.values import number
+from service.live_queue.taken_processors import QueueNodes
+from service.slurm_updater.machine import Machine, read_nodes, takes_of
 from service.slurm_updater.squeue import QueuedJob, UnreadableQueueError, read_queue
 from terminal.words import MINUTE, clock
 
@@ -24,8 +26,8 @@ MULTIFACTOR = "priority/multifactor"
 POLICY = "conservative"
 """Slurm's backfill scheduler plans a start for every job that it looks at."""
 
-NODE_FORMAT = "%N|%R|%C"
-"""sinfo's line for each node and partition: node, partition, processors by use."""
+NODE_FORMAT = "%N|%R|%C|%h|%z"
+"""Format of sinfo: node, partition, processors by use, OverSubscribe, sockets:cores:threads."""
 
 LONGEST_AGE = 7 * 24 * 3600
 """Slurm's default of PriorityMaxAge, in seconds."""
@@ -68,6 +70,7 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
         age_weight: PriorityWeightAge.
         other_weights: sum of the weights of the other factors.
         age_of_a_day: what a day of waiting adds to the priority of a job.
+        takes: what a job takes at least, by SelectTypeParameters.
         rules: how it schedules, as the service takes them with a queue.
     """
 
@@ -78,6 +81,7 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     age_weight: int
     other_weights: int
     age_of_a_day: int
+    takes: str = "cpu"
     rules: dict[str, Any]
 
 
@@ -131,11 +135,14 @@ class Slurm:
             age_weight=age_weight(settings),
             other_weights=sum(weight(settings, name) for name in OTHER_WEIGHTS),
             age_of_a_day=age_of_a_day(settings),
+            takes=takes_of(
+                settings.get("SelectType", ""), settings.get("SelectTypeParameters", "")
+            ),
             rules=rules_of(settings),
         )
 
     def queue(self, cluster: str) -> list[QueuedJob]:
-        """Return the jobs that wait or run."""
+        """Return the jobs that wait or run, with the processors that they ask for."""
         with self.shown_queue() as shown:
             return queue_in(shown, cluster)
 
@@ -149,10 +156,15 @@ class Slurm:
             raise
         return shown
 
-    def shown_nodes(self) -> str:
-        """Return the output of sinfo."""
-        printed = self._run("sinfo", "--all", "--noheader", "--Node", f"--format={NODE_FORMAT}")
-        return printed.decode("utf-8", "replace")
+    def machine(self, takes: str) -> Machine:
+        """Return the nodes, of which a job takes at least one part; none where sinfo fails."""
+        try:
+            printed = self._run("sinfo", "--all", "--noheader", "--Node", f"--format={NODE_FORMAT}")
+        except SlurmSilentError:
+            raise
+        except SlurmError as error:
+            return Machine(trouble=str(error))
+        return Machine(nodes=read_nodes(printed.decode("utf-8", "replace")), takes=takes)
 
     def site_factors(self) -> dict[str, int]:
         """Return the site factors of waiting jobs by job id, from sprio."""
@@ -222,14 +234,16 @@ class Slurm:
         return process.stdout or b""
 
 
-def queue_in(shown: IO[bytes], cluster: str) -> list[QueuedJob]:
+def queue_in(
+    shown: IO[bytes], cluster: str, queue_nodes: Sequence[QueueNodes] = ()
+) -> list[QueuedJob]:
     """Return the jobs that wait or run in the output of squeue.
 
     Raises:
         SlurmError: it is not a queue.
     """
     try:
-        return list(read_queue(shown, cluster))
+        return list(read_queue(shown, cluster, queue_nodes))
     except UnreadableQueueError as error:
         raise SlurmError(str(error)) from error
 

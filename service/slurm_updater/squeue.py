@@ -7,7 +7,7 @@ wait, held ones too, as the service takes them.
 import json
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from sys import intern
 from typing import IO, Any
 
@@ -18,6 +18,13 @@ from msgspec.structs import replace
 from predictors.jobs import LONGEST, MOST_MEMORY, Submission
 from service.adapters.slurm_fields import KIBIBYTES_PER_MEBIBYTE, queue_of
 from service.adapters.values import count, number, text
+from service.live_queue.taken_processors import (
+    ProcessorRequest,
+    QueueNodes,
+    nodes_by_queue,
+    nodes_of,
+    with_taken,
+)
 from terminal.client import fields_of
 from terminal.words import MINUTE
 
@@ -54,6 +61,9 @@ of users, accounts and QOS. Slurm starts others first.
 ARRAY_LIMIT = "JobArrayTaskLimit"
 
 _THROTTLE = re.compile(r"%(\d{1,9})$")
+
+LARGEST_CORE = 1024
+"""Threads; Slurm's unset numbers of 16 bits are more."""
 
 PIECE = 1 << 18
 """Bytes of the output of squeue that are read at once."""
@@ -94,6 +104,16 @@ class SqueueJob(Struct, gc=False):
     admin_comment: Any = None
     cpus: Any = None
     node_count: Any = None
+    tasks: Any = None
+    cpus_per_task: Any = None
+    minimum_cpus_per_node: Any = None
+    threads_per_core: Any = None
+    tasks_per_core: Any = None
+    shared: Any = None
+    cpus_per_tres: Any = None
+    tres_per_job: Any = None
+    tres_per_node: Any = None
+    tres_per_task: Any = None
     memory_per_cpu: Any = None
     memory_per_node: Any = None
 
@@ -206,25 +226,30 @@ class TextInPieces:
         return found.end()
 
 
-def read_queue(shown: IO[bytes], cluster: str) -> Iterator[QueuedJob]:
-    """Yield the jobs that wait or run.
+def read_queue(
+    shown: IO[bytes], cluster: str, queue_nodes: Sequence[QueueNodes] = ()
+) -> Iterator[QueuedJob]:
+    """Yield the jobs that wait or run, with the processors that they take on such nodes.
 
     Left out are held jobs, jobs without a limit, and unreadable ones.
 
     Raises:
         UnreadableQueueError: it is not what ``squeue --json`` prints.
     """
+    nodes = nodes_by_queue(queue_nodes)
     for record in jobs_in(shown):
-        job = _job(record, cluster)
+        job = _job(record, cluster, nodes)
         if job is not None:
             yield job
 
 
-def _job(record: SqueueJob, cluster: str) -> QueuedJob | None:
+def _job(
+    record: SqueueJob, cluster: str, nodes: Mapping[str | None, QueueNodes]
+) -> QueuedJob | None:
     states = states_of(record)
     waits, runs = states == {"PENDING"}, states == {"RUNNING"}
     is_held = waits and number(record.priority) == 0
-    submission, target = submission_of(record, cluster), _target(record)
+    submission, target = submission_of(record, cluster, nodes), _target(record)
     started = number(record.start_time) if runs else None
     if submission is None or target is None or is_held or not (waits or started):
         return None
@@ -240,28 +265,67 @@ def _job(record: SqueueJob, cluster: str) -> QueuedJob | None:
     )
 
 
-def submission_of(record: SqueueJob, cluster: str, *, otherwise: float = 0.0) -> Submission | None:
+def submission_of(
+    record: SqueueJob,
+    cluster: str,
+    nodes: Mapping[str | None, QueueNodes],
+    *,
+    otherwise: float = 0.0,
+) -> Submission | None:
     """Return the submission of a job; None if it has no limit, or cannot be read.
 
-    ``otherwise`` is the limit of a job that has none, in seconds; 0 is none either.
+    Args:
+        nodes: of partitions, of which a waiting job will take parts; squeue shows what it asks for.
+        otherwise: the limit of a job that has none, in seconds; 0 is none either.
     """
     job_id, submitted = text(record.job_id), number(record.submit_time)
     limit = (number(record.time_limit) or 0.0) * MINUTE or otherwise
     if job_id is None or not limit or not submitted:
         return None
-    processors = count(record.cpus)
-    return Submission(
+    asked, queue = count(record.cpus), queue_of(record.partition)
+    submission = Submission(
         requested_walltime=limit,
         submit_time=submitted,
         cluster=cluster,
         job_id=job_id,
         user=_shared(text(record.user_name)),
         project=_shared(text(record.account)),
-        queue=_shared(queue_of(record.partition)),
+        queue=_shared(queue),
         application=_shared(text(record.name)),
-        requested_processors=processors,
-        requested_memory=_memory(record, processors or 1),
+        requested_processors=asked,
+        requested_memory=_memory(record, asked or 1),
     )
+    if asked is None or "PENDING" not in states_of(record):
+        return submission
+    return with_taken(submission, request_of(record, asked), nodes_of(nodes, queue))
+
+
+def request_of(record: SqueueJob, asked: int) -> ProcessorRequest:
+    """Return what a waiting job asks for, GPUs with processors of their own included."""
+    node_count, tasks = count(record.node_count) or 1, count(record.tasks) or 1
+    per_gpu, gpus = _gpus(record.cpus_per_tres), _gpus(record.tres_per_job)
+    gpus = gpus or node_count * _gpus(record.tres_per_node) or tasks * _gpus(record.tres_per_task)
+    least = (asked, node_count * (count(record.minimum_cpus_per_node) or 1), gpus * per_gpu)
+    threads = count(record.threads_per_core)
+    if tasks_of_core := count(record.tasks_per_core):
+        threads = min(threads or LARGEST_CORE, tasks_of_core * (count(record.cpus_per_task) or 1))
+    return ProcessorRequest(
+        processors=max(least),
+        nodes=node_count,
+        threads_per_core=threads if threads and threads < LARGEST_CORE else None,
+        exclusive="none" in _words(record.shared),
+    )
+
+
+def _gpus(tres: Any) -> int:
+    """Return the number in ``gres:gpu:4`` or ``gres/gpu:a100:2,gres/gpu:v100:1``; 0 without."""
+    kinds = text(tres) or ""
+    return sum(count(kind.rpartition(":")[2]) or 1 for kind in kinds.split(",") if "gpu" in kind)
+
+
+def _words(value: Any) -> list[Any]:
+    """Return the words of a field: one up to 22.05, a list from 23.02 on."""
+    return value if isinstance(value, list) else [value]
 
 
 def _shared(name: str | None) -> str | None:
@@ -326,7 +390,10 @@ def _faithful(comment: Any) -> str | None:
 
 
 def read_live_queue(
-    shown: IO[bytes], cluster: str, down: Collection[str] = frozenset()
+    shown: IO[bytes],
+    cluster: str,
+    queue_nodes: Sequence[QueueNodes] = (),
+    down: Collection[str] = frozenset(),
 ) -> dict[str, list[msgspec.Raw]]:
     """Return running and waiting jobs of a snapshot as JSON, waiting ones by priority.
 
@@ -337,8 +404,9 @@ def read_live_queue(
     """
     running: list[msgspec.Raw] = []
     waiting: list[tuple[float, float, msgspec.Raw]] = []
+    nodes = nodes_by_queue(queue_nodes)
     for record in jobs_in(shown):
-        submission = submission_of(record, cluster, otherwise=NO_LIMIT)
+        submission = submission_of(record, cluster, nodes, otherwise=NO_LIMIT)
         if submission is None:
             continue
         states = states_of(record)
@@ -362,8 +430,7 @@ def _raw(job: dict[str, Any]) -> msgspec.Raw:
 
 def states_of(record: SqueueJob) -> frozenset[str]:
     """Return the states of a job: one up to 22.05, several from 23.02 on."""
-    states = record.job_state if isinstance(record.job_state, list) else [record.job_state]
-    return frozenset(state for state in states if isinstance(state, str))
+    return frozenset(state for state in _words(record.job_state) if isinstance(state, str))
 
 
 def fields(record: SqueueJob, submission: Submission) -> dict[str, Any]:

@@ -193,11 +193,13 @@ class Updater:
         now = self._clock()
         site = self._slurm.site()
         rules, warnings = rules_of(self._options, site)
+        machine = self._slurm.machine(site.takes)
         with self._slurm.shown_queue() as shown:
             if self._hand_over is not None and not dry_run:
-                obstacle = self._hand_over.send(site, shown)
+                obstacle = self._hand_over.send(site, shown, machine)
                 warnings += [obstacle] if obstacle else []
-            queue = queue_in(shown, self._options.cluster or site.cluster)
+            cluster = self._options.cluster or site.cluster
+            queue = queue_in(shown, cluster, machine.queue_nodes())
         jobs = [job for job in queue if self._options.concern(job)]
         if not self._options.changes_jobs:
             return QueueUpdate(jobs=len(jobs), warnings=warnings)

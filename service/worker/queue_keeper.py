@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -13,7 +13,6 @@ from service.live_queue.forecast_record import (
     LiveQueue,
     job_forecasts,
     packed,
-    planned_rows,
     unpacked,
 )
 from service.live_queue.playing import (
@@ -25,6 +24,7 @@ from service.live_queue.playing import (
     queue_columns,
 )
 from service.live_queue.snapshot import JobState, QueueSnapshot
+from service.live_queue.taken_processors import QueueNodes, nodes_by_queue
 from service.metrics import Metrics
 from service.settings import Settings
 from service.store import Queues, Store, StoreError
@@ -154,6 +154,12 @@ class QueueKeeper:
             return LiveQueue(snapshot=snapshot, received_at=received_at)
         return replace(stored.queue, snapshot=snapshot, received_at=received_at)
 
+    def queue_nodes(self, cluster: str) -> Mapping[str | None, QueueNodes]:
+        """Return the nodes of a cluster by queue, as they were handed over last."""
+        stored, pending = self._queues.get(cluster), self._pending.get(cluster)
+        snapshot = pending[0] if pending else stored.queue.snapshot if stored else None
+        return nodes_by_queue(snapshot.queue_nodes) if snapshot else {}
+
     @property
     def all(self) -> list[LiveQueue]:
         """Return the queues in the order of their clusters."""
@@ -269,7 +275,7 @@ class QueueKeeper:
         )
         queue.forecast_at = snapshot.taken_at
         queue.no_interval = first_no_interval(columns.pools, played)
-        queue.planned = sum(map(len, planned_rows(snapshot.rules, played)))
+        queue.planned = sum(len(each.starts.expected) for each in played)
         queue.unplayed = len(beyond_depth(snapshot)) + sum(
             len(pool.waiting) - len(each.starts.expected)
             for pool, each in zip(columns.pools, played, strict=True)

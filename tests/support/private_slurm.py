@@ -100,11 +100,12 @@ class PrivateSlurm:
     Args:
         scripts: files that lie beside slurm.conf, job_submit.lua among them.
         jobcomp: the URL that completions go to.
-        nodes: of eight processors each.
+        nodes: number of them, of eight processors each by default.
         settings: of slurm.conf, instead of those above; None leaves one out.
         cluster: its name.
         prefix: what comes before every command of Slurm's.
         keeps_accounts: whether it has a slurmdbd, for sacct.
+        hardware: of each node.
 
     Attributes:
         environment: in which programs of a test find this cluster and its commands.
@@ -120,7 +121,9 @@ class PrivateSlurm:
         cluster: str = "private",
         prefix: list[str] | None = None,
         keeps_accounts: bool = False,
+        hardware: str = "CPUs=8",
     ) -> None:
+        self.hardware = hardware
         self.prefix = within(ROOT) if prefix is None else prefix
         self.cluster = cluster
         self.directory = Path(tempfile.mkdtemp(prefix="slurm-"))
@@ -168,7 +171,7 @@ class PrivateSlurm:
         host = socket.gethostname().partition(".")[0]
         controller, *ports = free_ports(1 + self.nodes)
         nodes = (
-            f"NodeName=n{i} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=8 "
+            f"NodeName=n{i} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {self.hardware} "
             "RealMemory=4000 State=UNKNOWN"
             for i, port in enumerate(ports)
         )

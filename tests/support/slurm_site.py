@@ -29,6 +29,7 @@ class SlurmSite:
         slurm_settings: of slurm.conf.
         hides_names: whether the service has a key for pseudonyms.
         keeps_accounts: whether Slurm has a slurmdbd.
+        hardware: of each node, as in slurm.conf.
         forwards: whether completions go through the forwarder, and every call needs a token.
         config: of walltimed.lua.
     """
@@ -40,6 +41,7 @@ class SlurmSite:
         hides_names: bool = False,
         forwards: bool = False,
         keeps_accounts: bool = False,
+        hardware: str = "CPUs=8",
         **config,
     ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="walltimed-"))
@@ -77,6 +79,7 @@ class SlurmSite:
             settings=slurm_settings,
             cluster=CLUSTER,
             keeps_accounts=keeps_accounts,
+            hardware=hardware,
         )
 
     def _token(self, scope: str) -> str:

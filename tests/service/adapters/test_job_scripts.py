@@ -25,6 +25,8 @@ def test_lines_for_slurm_up_to_the_first_command():
     assert request_in(SLURM) == {
         "requested_walltime": 172800.0,
         "requested_processors": 16,
+        "requested_nodes": 2,
+        "exclusive": True,
         "requested_memory": 8 * 1024 * 1024 * 2 / 16,
         "queue": "long",
         "project": "physics",
@@ -84,6 +86,7 @@ def test_components_of_a_heterogeneous_job_start_together():
     assert request_in(script) == {
         "requested_walltime": 7200.0,
         "requested_processors": 10,
+        "requested_nodes": 2,
         "requested_memory": 2 * 1024 * 1024,
         "queue": "cpu",
         "application": "both",
@@ -152,7 +155,17 @@ def test_what_is_not_understood_is_said(script, sentence):
     assert said[0] == sentence
 
 
-def test_whole_nodes_have_more_cores_than_are_asked_for():
-    said = []
-    assert request_in("#SBATCH --exclusive -N4", said.append)["requested_processors"] == 4
-    assert "whole nodes" in said[0]
+@pytest.mark.parametrize(
+    ("options", "fields"),
+    [
+        ("--exclusive -N4", {"requested_processors": 4, "requested_nodes": 4, "exclusive": True}),
+        ("--exclusive=user -n 2", {"requested_processors": 2}),
+        ("-n 4 --hint=nomultithread", {"requested_processors": 4, "threads_per_core": 1}),
+        ("-n 4 -c 2 --ntasks-per-core=1", {"requested_processors": 8, "threads_per_core": 2}),
+        ("-n 3 --ntasks-per-node=1", {"requested_processors": 3, "requested_nodes": 3}),
+        ("-N 2-4 --threads-per-core=1",
+         {"requested_processors": 2, "requested_nodes": 2, "threads_per_core": 1}),
+    ],
+)  # fmt: skip
+def test_what_decides_how_many_cores_a_job_takes_is_read(options, fields):
+    assert request_in(f"#SBATCH {options}") == fields

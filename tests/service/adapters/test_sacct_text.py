@@ -166,14 +166,15 @@ def cells(**changes):
 @pytest.mark.parametrize(
     ("changes", "processors"),
     [
-        ({"reqcpus": "4", "reqtres": "cpu=8", "ncpus": "16"}, 4),
-        ({"reqcpus": "", "reqtres": "cpu=8", "ncpus": "16"}, 8),
+        ({"reqcpus": "4", "reqtres": "cpu=8", "ncpus": "16"}, 16),
+        ({"reqcpus": "4", "reqtres": "cpu=8", "ncpus": "", "alloctres": ""}, 4),
+        ({"reqcpus": "", "reqtres": "cpu=8", "ncpus": "", "alloctres": ""}, 8),
         ({"reqcpus": "", "reqtres": "", "ncpus": "16"}, 16),
         ({"reqcpus": "", "reqtres": "", "ncpus": "", "alloccpus": "4"}, 4),
         ({"reqcpus": "", "reqtres": "", "ncpus": "", "alloctres": "billing=9,cpu=8"}, 8),
     ],
 )
-def test_the_processors_are_those_asked_for_or_else_those_given(changes, processors):
+def test_the_processors_are_those_given_or_else_those_asked_for(changes, processors):
     assert cells(**changes).submission.requested_processors == processors
 
 

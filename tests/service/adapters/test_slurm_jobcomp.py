@@ -55,7 +55,7 @@ def test_a_document_becomes_the_run_it_reports():
         ("het component", "completion.submission.job_id", "908"),
         ("separators in the name", "completion.submission.application", 'a|b, "c" ünï_ğ'),
         ("list of partitions", "completion.submission.queue", "batch"),
-        ("whole node for half the cores", "completion.submission.requested_processors", 8),
+        ("whole node for half the cores", "completion.submission.requested_processors", 64),
     ],
 )
 def test_each_trap_of_a_document_is_read_as_it_is_meant(case, fact, expected):

@@ -10,10 +10,11 @@ import pytest
 from private_munge import REASON_TO_SKIP, PrivateMunge
 from running_service import Service, eventually
 
-from service.cli.queue import show_risks, start_cell, unplanned_note
+from service.cli.queue import late_note, show_risks, start_cell, starts, unplanned_note
 from service.cli.report import cut_lines
 from service.store import open_store
 from terminal.prediction_words import limit_words
+from terminal.words import moment
 
 JOB_SCRIPT = """#!/bin/sh
 #SBATCH -J solve -t 1-00:00:00 -n 2 -p short
@@ -146,10 +147,20 @@ def late(usual_wait, **fields):
         (late(None), "unplanned"),
         (late(None, is_planned=True, reason="Dependency"), "Dependency"),
         (late(None, is_planned=True), "-"),
+        (late(None, start_time=5.0), moment(5.0, 0.0) + "*"),
+        (late(None, start_time=5.0, is_planned=True), moment(5.0, 0.0)),
     ],
 )
 def test_a_job_without_a_forecast_start_shows_why(job, cell):
     assert start_cell(job, 0.0) == cell
+
+
+def test_the_mark_of_a_start_that_is_not_planned_yet_is_explained():
+    assert late_note([late(None), late(None, is_planned=True, start_time=5.0)]) is None
+    assert late_note([late(None, start_time=5.0)]) == "* the scheduler has not planned it yet"
+    assert unplanned_note([late(None, start_time=5.0)]) is None
+    told = starts(late(None, start_time=5.0, start_interval=None), 0.0)
+    assert told.endswith("; the scheduler has not planned it yet")
 
 
 def test_jobs_that_are_not_planned_yet_are_told_how_long_such_jobs_waited():

@@ -507,9 +507,17 @@ def test_jobs_beyond_the_planning_depth_are_told_how_long_such_jobs_waited(live)
     assert "not planned yet; half of such jobs waited 1 min or less" in page
 
 
-def test_jobs_that_would_start_beyond_the_window_are_not_planned(live):
+def test_a_start_beyond_the_window_is_shown_and_marked_as_not_planned(live):
     body = queue(running=[LONG], waiting=[WIDE, SMALL], planning_window=500)
-    assert [each["is_planned"] for each in put(live, body)["jobs"]] == [True, False, True]
+    view = put(live, body)
+    assert [each["is_planned"] for each in view["jobs"]] == [True, False, True]
+    assert (view["jobs"][1]["start_time"], view["planned_jobs"]) == (NOW + 600, 2)
+    told = "the scheduler has not planned it yet"
+    late = view["jobs"][1]["job_id"]
+    assert live.get("/queue?cluster=hill").text.count(told) == 1
+    assert live.get(f"/job?cluster=hill&id={late}").status_code == 200
+    asked = {"submission": {"requested_walltime": 600, "requested_processors": 4, "queue": "short"}}
+    assert live.post(WHAT_IF, asked).json()["as_written"]["start_time"] > NOW + 600
 
 
 @pytest.mark.parametrize("error", [ForecastTooLongError, ForecastsBusyError])

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from service.contract.queue_bodies import QueueBody
-from service.slurm_updater.service_calls import NOT_ALLOWED, HandOver, pools_of, read_nodes
+from service.slurm_updater.machine import Machine, pools_of, read_nodes
+from service.slurm_updater.service_calls import NOT_ALLOWED, HandOver
 from service.slurm_updater.slurm import ControllerSettings, rules_of
 from service.slurm_updater.squeue import NO_LIMIT, read_live_queue
 from terminal.client import RemoteError
@@ -150,10 +151,7 @@ class Slurm:
 
     def __init__(self, jobs=None, nodes=SINFO):
         self.jobs = SHOWN.read_bytes() if jobs is None else json.dumps({"jobs": jobs}).encode()
-        self._nodes = nodes
-
-    def shown_nodes(self):
-        return self._nodes
+        self.machine = Machine(nodes=read_nodes(nodes))
 
 
 class Client:
@@ -170,8 +168,8 @@ class Client:
 
 def handed_over(client, cluster=None, slurm=None):
     slurm = slurm or Slurm()
-    sending = HandOver(slurm, client, cluster, clock=lambda: 5.0)
-    return sending.send(slurm.site, BytesIO(slurm.jobs))
+    sending = HandOver(client, cluster, clock=lambda: 5.0)
+    return sending.send(slurm.site, BytesIO(slurm.jobs), slurm.machine)
 
 
 def test_queue_and_machine_go_to_the_cluster_of_their_name():

@@ -23,6 +23,7 @@ from slurm_stand_in import SlurmStandIn
 from predictors.aged_length import aged_length
 from predictors.response_ratio import GROWTH, response_ratio
 from service.slurm_updater.following import follow
+from service.slurm_updater.machine import Machine, read_nodes
 from service.slurm_updater.planning import (
     LARGEST_SITE_FACTOR,
     Estimate,
@@ -922,7 +923,8 @@ def test_mode_off_hands_the_queue_over_and_changes_no_job(
     monkeypatch.setattr(
         "service.slurm_updater.following.Client", lambda *_, **__: nullcontext(client)
     )
-    monkeypatch.setattr(Slurm, "shown_nodes", lambda _: "n1|short|0/4/0/4")
+    machine = Machine(nodes=read_nodes("n1|short|0/4/0/4"))
+    monkeypatch.setattr(Slurm, "machine", lambda *_: machine)
     code, told, _ = command("--mode", "off", "--order", "none", "--once", "--json")
     assert code == 0
     assert json.loads(told)["asked"] == 0
