@@ -98,6 +98,7 @@ class Auto:
         self._every = whole_number("every", every, 0, 100_000)
         self._attention = Attention(price=price)
         self._forest = Forest(price=price)
+        self._forest.running = self._attention.running
         self._ended = 0
 
     @classmethod

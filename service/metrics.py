@@ -2,9 +2,12 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from time import time
+from typing import Any, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -79,18 +82,46 @@ WAIT_SCORES = {
 """Name and description of the metric for each field of the score of waits."""
 
 
+BATCH = 64
+"""Number of observations that a metric takes at once."""
+
+Observed = TypeVar("Observed")
+
+
+class Batched(Generic[Observed]):
+    """Observations that a metric takes in batches: one behind another takes a fifth of the time."""
+
+    def __init__(self, take: Callable[[Observed], None]) -> None:
+        self._take = take
+        self._waiting: deque[Observed] = deque()
+
+    def add(self, observed: Observed) -> None:
+        """Observe, at once or with one of the next observations."""
+        self._waiting.append(observed)
+        if len(self._waiting) >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Let the metric take what waits; any thread may call it."""
+        with suppress(IndexError):
+            while True:
+                self._take(self._waiting.popleft())
+
+
 class Metrics:
     """All metrics of one process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._batches: list[Batched[Any]] = []
         self.requests = RequestMetrics(self)
         self.scores = ScoreMetrics(self)
         self.queues = QueueMetrics(self)
         predictions = self.counter(
             "predictions", "Predictions answered, by the method that answered.", "method"
         )
-        self.predictions_of = cache(predictions.labels)
+        by_method = cache(predictions.labels)
+        self.predicted: Batched[str] = self.batched(lambda method: by_method(method).inc())
         self.failures = self.counter(
             "method_failures",
             "Errors of a method by phase: answer (the request was answered instead), shadow "
@@ -174,8 +205,19 @@ class Metrics:
         for reason, count in records.items():
             self._doubted.labels(reason).inc(count)
 
+    def batched(self, take: Callable[[Observed], None]) -> Batched[Observed]:
+        """Return observations that a metric takes in batches."""
+        self._batches.append(Batched(take))
+        return self._batches[-1]
+
+    def flush(self) -> None:
+        """Let metrics take the observations that wait."""
+        for each in self._batches:
+            each.flush()
+
     def exposition(self) -> bytes:
         """Return all metrics as text; those of all worker processes, if they share them."""
+        self.flush()
         if MULTIPROCESS_DIRECTORY not in os.environ:
             return generate_latest(self.registry)
         shared = CollectorRegistry()
@@ -187,16 +229,18 @@ class RouteMetrics:
     """Metrics of one route. Each label is resolved once, because that is most of the cost."""
 
     def __init__(
-        self, route: str, requests: Counter, seconds: Histogram, refused_at: Gauge
+        self, metrics: Metrics, route: str, requests: Counter, seconds: Histogram, refused_at: Gauge
     ) -> None:
         self._route = route
         self._refused_at = refused_at
         self._requests = requests
         self._by_status: dict[int, Counter] = {}
         self._observe_seconds = seconds.labels(route).observe
+        self.answered = metrics.batched(self._count).add
 
-    def observe(self, status: int, seconds: float) -> None:
-        """Count a request that was answered with ``status`` after ``seconds``."""
+    def _count(self, answered: tuple[int, float]) -> None:
+        """Count a request by the status of its answer, and observe the seconds until then."""
+        status, seconds = answered
         self._observe_seconds(seconds)
         counter = self._by_status.get(status)
         if counter is None:
@@ -212,6 +256,7 @@ class RequestMetrics:
     """Metrics of requests: by route and status, and of the submit filters that ask."""
 
     def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
         self._requests = metrics.counter(
             "requests", "Requests by route and status.", "route status"
         )
@@ -239,7 +284,9 @@ class RequestMetrics:
 
     def route(self, template: str) -> RouteMetrics:
         """Return the metrics of one route, such as /v1/users/{user}/accuracy."""
-        return RouteMetrics(template, self._requests, self._seconds, self._refused_at)
+        return RouteMetrics(
+            self._metrics, template, self._requests, self._seconds, self._refused_at
+        )
 
     def refused(self, error: str) -> None:
         """Count a connection that was closed with an error."""

@@ -174,7 +174,7 @@ class Settings(BaseSettings):
         ge=0.0,
         le=1e6,
         description="Submissions in a second, on average, that every other method predicts as "
-        "well, so that it has a live score; a burst may have ten times as many. 0: none.",
+        "well, so that it has a live score; a burst may have twice as many. 0: none.",
     )
     shadow_methods: list[str] = Field(
         [],

@@ -15,3 +15,6 @@ class Scope(StrEnum):
     READ = "read"
     SELF = "self"
     ADMIN = "admin"
+
+    __hash__ = str.__hash__
+    """As that of an equal text; that of enumerations is a function of Python."""

@@ -5,7 +5,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from service.errors import (
     HeadTooLargeError,
@@ -14,7 +18,7 @@ from service.errors import (
     ServiceError,
     TooManyConnectionsError,
 )
-from service.http.json_calls import error_body
+from service.http.json_calls import WHOLE, error_body, json_head
 from terminal.logs import SparseLog
 
 LONGEST_HEAD = 1 << 16
@@ -40,57 +44,40 @@ MOST_LINGERING = 64
 REFUSED = "refused"
 """Key in the lifespan's state: a function that counts errors of connections by their names."""
 
-HEAD_END, LENGTH, CONTINUE = b"\r\n\r\n", b"\r\ncontent-length: ", b"HTTP/1.1 100"
+TAKES_WHOLE: dict[str, dict[object, object]] = {WHOLE: {}}
+"""Extensions of a connection's scope."""
+
+Headers = Sequence[tuple[bytes, bytes]]
 
 full = SparseLog("connections are refused: there are as many as the service takes")
 silent = SparseLog("connections are closed: their requests did not come in time")
 
 
-class JoiningTransport:
-    """A transport that sends the head of an answer with its body: one system call, not two.
+class WholeAnswers(RequestResponseCycle):
+    """A request's cycle that takes a whole answer in one message, and sends it by one system call.
 
-    A head without a length waits for nothing: its body may begin much later.
-
-    Attributes:
-        awaits_head: whether an answer begins with what is written next.
+    uvicorn takes head and body apart, sends them by two calls, and examines each header.
     """
 
-    __slots__ = ("_head", "_transport", "awaits_head")
+    async def send(self, message: Any) -> None:
+        """Send a part of an answer, or a whole one."""
+        if message["type"] != WHOLE:
+            await super().send(message)
+            return
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if not self.disconnected:
+            self._answer(message["status"], message["headers"], message["body"])
 
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._head = b""
-        self.awaits_head = True
-
-    def write(self, data: bytes) -> None:
-        """Send data, behind the head that waits for it; keep a head."""
-        if self._head:
-            data, self._head = self._head + data, b""
-        elif self.awaits_head and not data.startswith(CONTINUE):
-            self.awaits_head = False
-            if data.endswith(HEAD_END) and LENGTH in data:
-                self._head = data
-                return
-        self._transport.write(data)
-
-    def end_answer(self) -> None:
-        """Send a head that no body followed, and expect another."""
-        self._flush()
-        self.awaits_head = True
-
-    def close(self) -> None:
-        """Close the connection when all has been sent."""
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        if self._head:
-            self._transport.write(self._head)
-            self._head = b""
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the transport itself has."""
-        return getattr(self._transport, name)
+    def _answer(self, status: int, headers: Headers, body: bytes) -> None:
+        ending = () if self.keep_alive else ((b"connection", b"close"),)
+        self.transport.write(whole(status, (*self.default_headers, *headers, *ending), body))
+        self.response_started = self.response_complete = True
+        self.waiting_for_100_continue = False
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -122,8 +109,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to serve a connection, if there is room for it."""
-        self._joining = JoiningTransport(transport)
-        super().connection_made(self._joining)  # type: ignore[arg-type] # a transport in all it does
+        super().connection_made(transport)
         self._unparsed = 0  # bytes received since the last complete part of a request
         self._reads_body = False
         self._chunks: list[bytes] = []  # of the body, parsed and not delivered yet
@@ -191,6 +177,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refusal = too_large()
             raise self._refusal
         super().on_headers_complete()
+        if not self.access_log:
+            self.cycle.__class__ = WholeAnswers  # uvicorn lets nobody choose it
+            self.scope["extensions"] = TAKES_WHOLE
         self.headers = []  # trailers do not count as lines of the head
         self._unparsed = self._pieces = self._content = 0
         self._reads_body = True
@@ -211,11 +200,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unparsed = 0
         self._reads_body = False
         super().on_message_complete()
-
-    def on_response_complete(self) -> None:
-        """Send what waits of the answer, and expect another."""
-        self._joining.end_answer()
-        super().on_response_complete()
 
     def _deliver_body(self) -> None:
         """Hand the chunks that were parsed to the application, as one."""
@@ -317,13 +301,10 @@ class BoundedProtocol(HttpToolsProtocol):
         body = error_body(error)
         fields = [
             *self.server_state.default_headers,
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(body)),
+            *json_head(body, error.headers),
             (b"connection", b"close"),
-            *((name.lower().encode(), text.encode()) for name, text in error.headers.items()),
         ]
-        lines = [b"%s: %s\r\n" % field for field in fields]
-        return b"".join([STATUS_LINE[error.status], *lines, b"\r\n", body])
+        return whole(error.status, fields, body)
 
     def _drop(self, data: bytes) -> None:
         """Drop input of a refused client, up to `LINGERING_BYTES`."""
@@ -343,6 +324,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timer = (
             None if seconds is None else self.loop.call_later(seconds, self._check_deadline)
         )
+
+
+def whole(status: int, headers: Headers, body: bytes) -> bytes:
+    """Return the bytes of an answer."""
+    lines = [b"%b: %b\r\n" % field for field in headers]
+    return b"".join((STATUS_LINE[status], *lines, b"\r\n", body))
 
 
 def length_of(url: bytes, headers: Sequence[tuple[bytes, bytes]]) -> int:

@@ -235,9 +235,7 @@ class Gate:
 
         async def watched(message: Message) -> None:
             nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            status = await sent(send, message, status)
+            status = await sent(send, message, message.get("status", status))
 
         try:
             try:
@@ -259,7 +257,7 @@ class Gate:
                 await send_error(watched, failure(connection["path"], bug))
             raise  # uvicorn logs it, and ends the connection if the answer is not whole
         finally:
-            endpoint.metrics.observe(status, perf_counter() - started)
+            endpoint.metrics.answered((status, perf_counter() - started))
 
 
 async def sent(send: Send, message: Message, status: int) -> int:

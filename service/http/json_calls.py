@@ -44,6 +44,9 @@ NDJSON = frozenset({b"application/x-ndjson", b"application/ndjson", b"applicatio
 to_json = msgspec.json.Encoder().encode
 
 
+WHOLE = "walltimed.response"
+"""Type of a message with a whole answer; an extension of ASGI that ``connections`` has."""
+
 CALLER = "walltimed.caller"
 """Key of the caller in the connection's scope; the gate sets it."""
 
@@ -91,7 +94,12 @@ class JSONCall:
         except ValidationError as error:
             raise refusal(error) from error
         answer = await self.endpoint(*[read(scope) for read in self.arguments], content)
-        await send_json(send, self.status, to_json(answer))
+        if WHOLE in scope.get("extensions", ()):
+            encoded = to_json(answer)
+            head = json_head(encoded)
+            await send({"type": WHOLE, "status": self.status, "headers": head, "body": encoded})
+        else:
+            await send_json(send, self.status, to_json(answer))
 
 
 def argument_of(parameter: Parameter) -> Callable[[Scope], Any]:
@@ -184,11 +192,17 @@ async def send_json(
     send: Send, status: int, body: bytes, headers: Mapping[str, str] | None = None
 ) -> None:
     """Send ``body`` as an answer of JSON."""
+    head = json_head(body, headers)
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})
+
+
+def json_head(body: bytes, headers: Mapping[str, str] | None = None) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer of JSON, before others of its own."""
     fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     if headers:
         fields += [(k.lower().encode(), v.encode("latin-1")) for k, v in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": fields})
-    await send({"type": "http.response.body", "body": body})
+    return fields
 
 
 async def send_error(send: Send, error: ServiceError) -> None:

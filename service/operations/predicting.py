@@ -221,7 +221,7 @@ class Predicting:
         prediction_id: str,
     ) -> PredictionAnswer:
         """Count a prediction, and return its answer."""
-        self._metrics.predictions_of(prediction.method).inc()
+        self._metrics.predicted.add(prediction.method)
         shown = in_agreement(prediction)
         return PredictionAnswer(
             predicted_walltime=shown.predicted_walltime,

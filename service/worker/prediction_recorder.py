@@ -18,8 +18,9 @@ DELAY_SECONDS = 0.01
 RECORDS_PER_TURN = 4
 """Predictions recorded in a turn of the event loop, so that requests pass in between."""
 
-BURST_SECONDS = 10.0
-"""Seconds of the rate that may have shadow predictions at once."""
+BURST_SECONDS = 2.0
+"""Seconds of the rate that may have shadow predictions at once: those of one submission take half
+the time of its answer, and a burst is when answers must not be late."""
 
 SHARE_PER_TURN = 8
 """One in this number of waiting predictions is recorded in a turn, if that is more.
@@ -73,7 +74,7 @@ class PredictionRecorder:
         self._clock = clock
         self._methods = methods
         self._rate = rate
-        self._allowed = self._rate * BURST_SECONDS
+        self._most = self._allowed = max(1.0, rate * BURST_SECONDS) if rate else 0.0
         self._counted_at = 0.0
         self._waiting: deque[AnsweredPrediction] = deque()
         self._is_scheduled = False
@@ -154,7 +155,7 @@ class PredictionRecorder:
         """Return whether one more submission may have shadow predictions: a token bucket."""
         now = self._loop.time()
         filled = self._allowed + (now - self._counted_at) * self._rate
-        self._allowed = min(filled, self._rate * BURST_SECONDS)
+        self._allowed = min(filled, self._most)
         self._counted_at = now
         if self._allowed < 1.0:
             return False

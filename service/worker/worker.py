@@ -199,6 +199,7 @@ class Worker:
         for process in self._child_processes:
             process.close()
         self.recorder.flush()
+        self.metrics.flush()
         await asyncio.to_thread(self.writer.close)
         self.follower.close()
         await asyncio.to_thread(self.store.close)
@@ -255,6 +256,7 @@ class Worker:
     def set_gauges(self) -> None:
         """Set the gauges of this process."""
         self.recorder.flush()
+        self.metrics.flush()
         self.metrics.ready.set(self.follower.started)
         self.metrics.lag.set(self.follower.lag())
         self.metrics.stale_seconds.set(self.follower.stale_seconds())

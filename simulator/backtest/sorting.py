@@ -67,7 +67,12 @@ def sorting_of(site: BacktestSite, method: str) -> Sorting | None:
             planned = answer.predicted_walltime
             found[:, job] = planned, planned if answer.mean is None else answer.mean
 
-    play_jobs(runs, ended=lambda job: player.observe([runs[job]]), submitted=ask)
+    play_jobs(
+        runs,
+        ended=lambda job: player.observe([runs[job]]),
+        submitted=ask,
+        started=lambda job: player.note([runs[job]]),
+    )
     compared = runs[first:]
     requests: Seconds = np.array([run.submission.requested_walltime for run in compared], float)
     runtimes = np.minimum([run.runtime for run in compared], requests)

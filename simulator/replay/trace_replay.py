@@ -299,10 +299,10 @@ def replay(
     began = perf_counter()
     answers = {method: Answers.of(len(runs)) for method in player.methods}
     for step in events(runs):
-        if step.ended:
-            player.observe([runs[job] for job in step.ended])
         if step.started:
             player.note([runs[job] for job in step.started])
+        if step.ended:
+            player.observe([runs[job] for job in step.ended])
         for jobs in slices(step.submitted, player.largest_batch):
             submissions = [runs[job].submission for job in jobs]
             for method, noted in answers.items():
@@ -340,13 +340,14 @@ def play_jobs(
         runs: the log; its order decides ties in time.
         ended: called with the position of each run in the log at its end.
         submitted: called with the position of each job in the log at its submission.
-        started: called with the position of each job that has started before a later submission.
+        started: called with the position of each job that has started before a later submission,
+            before ``ended`` is called with it.
     """
     for step in events(runs):
-        for job in step.ended:
-            ended(job)
         for job in step.started:
             started(job)
+        for job in step.ended:
+            ended(job)
         for job in step.submitted:
             submitted(job)
 
@@ -354,8 +355,8 @@ def play_jobs(
 def events(runs: Sequence[Completion]) -> Iterator[Step]:
     """The events of a log in order of time; see ``steps``.
 
-    A start is told before the submissions of a step, some of which may be earlier: it counts for
-    those after it only.
+    A start is told before the ends and submissions of a step, some of which may be earlier: it
+    counts for later submissions only, and a run may end in the step in which it starts.
     """
     submit = np.array([run.submission.submit_time for run in runs], dtype=float)
     end = np.array([run.end_time for run in runs], dtype=float)

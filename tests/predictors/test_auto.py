@@ -10,6 +10,7 @@ from predictors.auto import KNOWN, STRANGERS, Auto, prior_by_forest
 from predictors.base import Question
 from predictors.jobs import Completion
 from predictors.memory.choice import prior_of
+from predictors.memory.columns import RUNNING
 from predictors.memory.running_jobs import Start
 from predictors.methods.attention import Attention
 from simulator.replay.trace_replay import play_jobs, start_of
@@ -145,6 +146,14 @@ def test_a_distribution_that_running_jobs_have_refuted_is_refuted_in_the_answer(
     assert auto.quantiles(job, (0.5,))[0] > 3 * HOUR
     for other in (replace(job, user="u2"), replace(job, application="other.out")):
         assert auto.ask(other, Question()).predicted_walltime < 120.0
+
+
+def test_the_forest_knows_of_the_running_jobs_also_when_it_is_renewed():
+    runs = log(100, lambda place: 45.0 + place % 3, 10 * HOUR)
+    auto = taught(runs)
+    auto.renew(None)
+    job = burst_of(auto, runs, siblings=300, hours=3.0)
+    assert auto.forest.running.like(job)[RUNNING] == 300
 
 
 def test_jobs_that_began_just_now_change_no_answer():

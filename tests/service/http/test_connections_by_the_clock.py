@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 
 from service.http import connections
 from service.http.connections import REFUSED, BoundedProtocol
-from service.http.json_calls import send_json
+from service.http.json_calls import WHOLE, json_head, send_json
 from terminal.logs import SparseLog
 
 GET = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n"
@@ -20,9 +20,6 @@ WAIT = b"GET /wait HTTP/1.1\r\nhost: h\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\n"
 CHUNKED_TO = b"POST %b HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n"
 LONGEST = 65_536
-START = "http.response.start"
-STARTS = {"/streamed": [], "/file": [(b"content-length", b"2")]}
-"""Answers whose bodies follow when they may, by path, with their headers."""
 
 
 @dataclass
@@ -148,10 +145,10 @@ class House:
             return
         if scope["path"] == "/wait":
             await self.may_answer.wait()
-        if scope["path"] in STARTS:
-            await send({"type": START, "status": 200, "headers": STARTS[scope["path"]]})
-            await self.may_answer.wait()
-            await send({"type": "http.response.body", "body": b"{}"})
+        if scope["path"] == "/whole":
+            assert WHOLE in scope["extensions"]
+            head = json_head(b"{}")
+            await send({"type": WHOLE, "status": 200, "headers": head, "body": b"{}"})
             return
         await send_json(send, 200, b"{}")
 
@@ -468,37 +465,44 @@ async def test_at_the_end_what_is_on_its_way_has_a_second():
 
 
 @in_a_loop
-async def test_an_answer_and_its_head_are_sent_by_one_system_call():
+async def test_a_whole_answer_is_sent_by_one_system_call_with_the_bytes_of_two():
     house = House()
-    line = await house.connect(GET)
-    assert (line.writes, line.written.count(b"200 OK"), line.written[-2:]) == (1, 1, b"{}")
-    line.protocol.data_received(GET + GET)
+    whole = POST.replace(b"/", b"/whole", 1) + b"abc"
+    line, other = await house.connect(whole), await house.connect(POST + b"abc")
+    assert (line.writes, other.writes) == (1, 2)
+    assert line.written == other.written
+    line.protocol.data_received(whole + whole)
     await rest()
-    assert (line.writes, line.written.count(b"200 OK")) == (3, 3)
+    assert (line.writes, line.written) == (3, 3 * other.written)
+    assert house.state.total_requests == 4
+    assert not line.is_closed
 
 
 @in_a_loop
-async def test_a_head_without_a_length_does_not_wait_for_its_body():
+async def test_a_whole_answer_closes_a_connection_that_is_not_to_stay():
     house = House()
-    line = await house.connect(GET.replace(b"/", b"/streamed", 1))
-    assert line.written.endswith(b"transfer-encoding: chunked\r\n\r\n")
-    house.may_answer.set()
+    whole = POST.replace(b"/", b"/whole", 1).replace(b"1.1", b"1.0") + b"abc"
+    line, other = await house.connect(whole), await house.connect(POST.replace(b"1.1", b"1.0"))
+    other.protocol.data_received(b"abc")
     await rest()
-    assert line.written.endswith(b"2\r\n{}\r\n0\r\n\r\n")
+    assert line.written == other.written
+    assert (line.is_closed, other.is_closed) == (True, True)
 
 
 @in_a_loop
-async def test_a_head_waits_for_its_body_and_comes_alone_where_none_follows():
+async def test_a_whole_answer_waits_for_a_client_that_does_not_read_and_drops_one_that_left():
     house = House()
-    line = await house.connect(GET.replace(b"/", b"/file", 1))
-    assert line.written == b"", "its body follows at once"
-    house.may_answer.set()
+    line = await house.connect(POST.replace(b"/", b"/whole", 1))
+    line.protocol.pause_writing()
+    line.protocol.data_received(b"abc")
     await rest()
-    assert line.writes == 1
-    headless = await house.connect(b"HEAD" + GET[3:])
-    assert headless.written.startswith(b"HTTP/1.1 200 OK")
-    assert headless.written.endswith(b"\r\n\r\n")
-    closing = await house.connect(b"HEAD" + GET[3:].replace(b"1.1", b"1.0"))
-    assert (closing.written[:12], closing.is_closed) == (b"HTTP/1.1 200", True)
-    lost = await house.connect(b"HEAD / HTTP/1.1\r\nhost: h\r\nexpect: 100-continue\r\n\r\n")
-    assert lost.written.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
+    assert line.written == b""
+    line.protocol.resume_writing()
+    await rest()
+    assert line.status == b"200"
+    left = await house.connect(POST.replace(b"/", b"/whole", 1))
+    left.protocol.pause_writing()
+    left.protocol.data_received(b"abc")
+    left.protocol.connection_lost(None)
+    await rest()
+    assert left.written == b""

@@ -50,11 +50,20 @@ def recorded(recorder, found, predictions):
 
 def test_beyond_a_rate_nobody_else_is_asked_until_time_has_passed():
     found, loop = [], Clock()
-    recorder = PredictionRecorder(record=found.append, rate=0.5, clock=lambda: 0.0)
+    recorder = PredictionRecorder(record=found.append, rate=2.5, clock=lambda: 0.0)
     recorder.start(loop)
     asked = recorded(recorder, found, 7)
     assert [len(methods) > 1 for methods in asked] == [True] * 5 + [False] * 2
-    loop.now = 2.0
+    loop.now = 0.4
+    assert [len(methods) > 1 for methods in recorded(recorder, found, 2)] == [True, False]
+
+
+def test_at_a_low_rate_others_are_asked_about_one_submission_at_a_time():
+    found, loop = [], Clock()
+    recorder = PredictionRecorder(record=found.append, rate=0.01, clock=lambda: 0.0)
+    recorder.start(loop)
+    assert [len(methods) > 1 for methods in recorded(recorder, found, 2)] == [True, False]
+    loop.now = 100.0
     assert [len(methods) > 1 for methods in recorded(recorder, found, 2)] == [True, False]
 
 

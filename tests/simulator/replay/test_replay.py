@@ -5,8 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from predictors.jobs import Basis, Interval, Prediction
+from predictors.memory.columns import RUNNING
+from predictors.memory.running_jobs import RunningJobs
 from predictors.registry import create
-from simulator.replay.trace_replay import InProcess, replay, slices, steps
+from simulator.replay.trace_replay import (
+    InProcess,
+    play_jobs,
+    replay,
+    slices,
+    start_of,
+    steps,
+)
 
 
 class Diary:
@@ -68,6 +77,27 @@ def test_events_come_in_order_of_time_and_completions_first():
         "diary asked for e",
         "told e,c",
     ]
+
+
+def test_a_run_that_starts_and_ends_between_two_submissions_does_not_run_on():
+    times = {"f": (1, 900, 1), "b": (2, 3, 30), "d": (3, 0, 30), "g": (60, 1, 1)}
+    log = [run(job, submit, ran, wait=wait) for job, (submit, ran, wait) in times.items()]
+    running, told = RunningJobs(), []
+
+    def submitted(job):
+        told.append(int(running.like(log[job].submission)[RUNNING]))
+
+    play_jobs(
+        log,
+        ended=lambda job: running.ended(log[job]),
+        submitted=submitted,
+        started=lambda job: running.started(start_of(log[job])),
+    )
+    assert told == [0, 1, 1, 1], "at last f runs alone"
+    diary = Diary()
+    diary.note = lambda runs: diary.entries.append(f"{[each.submission.job_id for each in runs]}")
+    replay(log, diary)
+    assert diary.entries[-4:-1] == ["['b', 'd']", "told d,b", "diary asked for g"]
 
 
 def test_submissions_between_which_no_run_ends_go_together_up_to_the_largest_batch():
