@@ -1,4 +1,4 @@
 """Alembic migrations of the history store."""
 
-NEWEST = "2026_11_28_interactive"
+NEWEST = "2026_11_28_facts"
 """The revision that this release needs; a start need not load Alembic to learn it."""

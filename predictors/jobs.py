@@ -14,6 +14,8 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from predictors.facts import Facts
+
 DEFAULT_CLUSTER = "default"
 
 LONGEST = 1e9
@@ -87,6 +89,7 @@ class Submission(Struct, frozen=True, kw_only=True, gc=False):
         application: job name or executable.
         requested_processors: cores.
         requested_memory: KiB per processor.
+        facts: further facts; None if there are none.
     """
 
     requested_walltime: float
@@ -100,6 +103,7 @@ class Submission(Struct, frozen=True, kw_only=True, gc=False):
     application: str | None = None
     requested_processors: int | None = None
     requested_memory: float | None = None
+    facts: Facts | None = None
 
 
 class Completion(Struct, frozen=True, kw_only=True, gc=False):

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from predictors.facts import hashed, unkeyed
 from predictors.jobs import Completion, Submission, without_digits
 from service.errors import ForbiddenError, MissingTokenError, MungeTooLongError
 from service.store import ReportedCompletion, Token, parse_token
@@ -295,6 +296,7 @@ class Pseudonyms:
 
     Projects and jobs often have a person's name. Each kind of name is hashed with another key, so
     that a group and a user of one name have different pseudonyms. Clusters and queues keep theirs.
+    Texts of further facts are hashed at every site, without a key by a hash that others can try.
 
     Args:
         key: secret. With another key, the history belongs to no current user. None keeps names.
@@ -306,6 +308,8 @@ class Pseudonyms:
         self.user: Pseudonym = self._of_kind("user")
         self._group = self._of_kind("group")
         self.project: Pseudonym = self._of_kind("project")
+        keyed = None if key is None else hmac.new(key, b"fact\0", hashlib.sha256)
+        self._digest = unkeyed if keyed is None else _digest_of(keyed)
         self._application = self._alike_but_for_digits(self._of_kind("application"))
 
     def forget(self) -> None:
@@ -314,7 +318,9 @@ class Pseudonyms:
             clear()
 
     def submission(self, job: Submission) -> Submission:
-        """Return the job with pseudonyms in place of names."""
+        """Return the job with pseudonyms in place of names, and hashes in place of other text."""
+        if job.facts is not None:
+            job = replace(job, facts=hashed(job.facts, self._digest))
         if self._key is None:
             return job
         return replace(
@@ -327,13 +333,13 @@ class Pseudonyms:
 
     def completion(self, run: Completion) -> Completion:
         """Return the run with pseudonyms in place of names."""
-        if self._key is None:
+        if self._key is None and run.submission.facts is None:
             return run
         return replace(run, submission=self.submission(run.submission))
 
     def report(self, run: ReportedCompletion) -> ReportedCompletion:
         """Return the reported run with pseudonyms in place of names."""
-        if self._key is None:
+        if self._key is None and run.completion.submission.facts is None:
             return run
         return replace(run, completion=self.completion(run.completion))
 
@@ -371,6 +377,15 @@ class Pseudonyms:
 
         self._clear.append(alike.cache_clear)
         return alike
+
+
+def _digest_of(keyed: hmac.HMAC) -> Callable[[str], bytes]:
+    def digest(text: str) -> bytes:
+        hash_ = keyed.copy()
+        hash_.update(text.encode("utf-8", "surrogatepass"))
+        return hash_.digest()
+
+    return digest
 
 
 def _itself(name: str | None) -> str | None:

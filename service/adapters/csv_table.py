@@ -11,9 +11,10 @@ from datetime import tzinfo
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+from predictors.facts import FACTS, Facts, known
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError, ended_run
-from service.adapters.table_cells import FIELDS, CellError, Form
+from service.adapters.table_cells import FEATURE, FIELDS, CellError, Form
 from service.adapters.table_columns import ColumnsError, Source, are_numbers, places_of, sources_of
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class _Table:
         for place, source in self.columns:
             cell = _plain(cells[place])
             try:
-                found[source.field] = FIELDS[source.field].read(cell, Form(source.form, zone))
+                found[source.field] = source.kind.read(cell, Form(source.form, zone))
             except CellError as fault:
                 raise BadCellError(place, source, cell, str(fault)) from fault
         return found
@@ -270,7 +271,19 @@ def _run_of(values: dict[str, Any], cluster: str | None, *, is_own: bool) -> "Re
         memory=memory * (processors or 1) if memory else values.get("memory"),
         eligible=values.get("eligible_time"),
         interactive=values.get("interactive", False),
+        facts=_facts(values),
     )
+
+
+def _facts(values: Mapping[str, Any]) -> Facts | None:
+    """Return the further facts in the values of a row; None for none."""
+    named = {
+        field.removeprefix(FEATURE): value
+        for field, value in values.items()
+        if field.startswith(FEATURE) and value is not None
+    }
+    found = {name: values.get(name) for name in FACTS if name not in {"features", "interactive"}}
+    return known(Facts(**found, features=(values.get("features") or {}) | named))
 
 
 def _times(values: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from predictors.facts import Facts
 from predictors.jobs import Completion, Status
 from service.adapters.runs import Reason, SkippedError, check_times, ended_run
+from service.adapters.submission_facts import gpus_of_chunks, reported_facts
 from service.adapters.values import count, kibibytes, moment, text
 from terminal.words import clock
 
@@ -121,6 +123,19 @@ def _run(
         prediction_id=prediction_id,
         replaced_id=replaced_id,
         eligible=moment(values.get("etime"), UTC),
+        facts=_facts(values),
+    )
+
+
+def _facts(values: Mapping[str, str]) -> Facts | None:
+    chunks = values.get("Resource_List.select") or values.get("Resource_List.nodes")
+    gpus = count(values.get("Resource_List.ngpus")) or gpus_of_chunks(chunks)
+    return reported_facts(
+        nodes=values.get("Resource_List.nodect"),
+        gpus=(gpus, None),
+        constraint=chunks,
+        qos=values.get("qos") or values.get("Resource_List.qos"),
+        submit_host=values.get("owner", "").partition("@")[2] or values.get("submit_host"),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from predictors.facts import Facts
 from predictors.jobs import DEFAULT_CLUSTER, LATEST_TIME, Completion, Status, Submission
 from service.adapters.values import is_text_of_no_time
 from terminal.exit_codes import ExitCode
@@ -230,6 +231,7 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
     suspended: float | None = None,
     needs_proof: bool = False,
     interactive: bool = False,
+    facts: Facts | None = None,
 ) -> "ReportedCompletion":
     """Return a run from its facts: times in Unix seconds, durations in seconds.
 
@@ -275,6 +277,7 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
         application=application,
         requested_processors=processors,
         requested_memory=memory / (processors or 1) if memory else None,
+        facts=facts,
     )
     completion = Completion(
         submission=submission,
@@ -283,6 +286,7 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
         runtime=runtime,
         status=status,
         interactive=interactive
+        or bool(facts and facts.interactive)
         or any(map(_INTERACTIVE.fullmatch, (application or "", queue or ""))),
     )
     return ReportedCompletion(

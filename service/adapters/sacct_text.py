@@ -12,6 +12,7 @@ from datetime import UTC, tzinfo
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from predictors.facts import Facts
 from service.adapters.csv_table import numbered_rows
 from service.adapters.runs import Reason, SkippedError, check_times, ended_run
 from service.adapters.slurm_fields import (
@@ -24,6 +25,7 @@ from service.adapters.slurm_fields import (
     status_of,
     trackable_resources,
 )
+from service.adapters.submission_facts import gpus_in, nodes_in, reported_facts
 from service.adapters.values import count, moment, number, text
 from terminal.words import MINUTE, clock, counted
 
@@ -80,6 +82,19 @@ def completion_of(
         cpu_time=clock(row.get("totalcpu")),
         suspended=clock(row.get("suspended")),
         interactive=is_session(row.get("submitline")),
+        facts=_facts(row),
+    )
+
+
+def _facts(row: Mapping[str, str]) -> Facts | None:
+    requested, given = row.get("reqtres"), row.get("alloctres")
+    return reported_facts(
+        work_dir=row.get("workdir"),
+        submit_line=row.get("submitline"),
+        qos=row.get("qos"),
+        nodes=row.get("reqnodes") or nodes_in(requested),
+        gpus=gpus_in(requested if gpus_in(requested)[0] else given),
+        constraint=row.get("constraints"),
     )
 
 

@@ -23,6 +23,7 @@ from service.adapters.slurm_fields import (
     status_of,
     trackable_resources,
 )
+from service.adapters.submission_facts import gpus_in, nodes_in, reported_facts
 from service.adapters.values import count, moment, number, text
 from terminal.words import MINUTE
 
@@ -58,6 +59,10 @@ class JobcompDocument(Struct, gc=False):
     total_nodes: Any = None
     tres_req: Any = None
     admin_comment: Any = None
+    work_dir: Any = None
+    script: Any = None
+    qos: Any = None
+    alloc_node: Any = None
     submit: Any = field(name="@submit", default=None)
     start: Any = field(name="@start", default=None)
     end: Any = field(name="@end", default=None)
@@ -121,6 +126,14 @@ def _jobcomp_run(
         processors=count(document.total_cpus) or processors,
         memory=memory,
         prediction_id=prediction_id_of(document.admin_comment),
+        facts=reported_facts(
+            work_dir=document.work_dir,
+            script=document.script,
+            qos=document.qos,
+            nodes=nodes_in(document.tres_req),
+            gpus=gpus_in(document.tres_req),
+            submit_host=document.alloc_node,
+        ),
     )
 
 
@@ -141,6 +154,9 @@ class SacctJob(Struct, gc=False):
     tres: Any = None
     required: Any = None
     comment: Any = None
+    working_directory: Any = None
+    qos: Any = None
+    constraints: Any = None
 
 
 _JOBS = msgspec.json.Decoder(Jobs)
@@ -217,6 +233,14 @@ def sacct_completion(body: bytes, *, cluster: str | None = None) -> "ReportedCom
         nodes=count(job.allocation_nodes),
         suspended=number(time.get("suspended")),
         interactive=is_session(job.submit_line),
+        facts=reported_facts(
+            work_dir=job.working_directory,
+            submit_line=job.submit_line or None,
+            qos=job.qos,
+            nodes=requested.get("node"),
+            gpus=_gpus(job.tres),
+            constraint=job.constraints,
+        ),
     )
 
 
@@ -235,9 +259,19 @@ def _requested(tres: Any) -> dict[str, Any]:
     return {kind: t.get("count") for t in tables if isinstance(kind := t.get("type"), str)}
 
 
+def _gpus(tres: Any) -> tuple[int | None, str | None]:
+    """Return number and type of the requested GPUs, else of the allocated ones."""
+    requested = gpus_in(_trackable(tres, "requested"))
+    return requested if requested[0] else gpus_in(_allocated(tres))
+
+
 def _allocated(tres: Any) -> str:
     """Return the allocated resources as ``AllocTRES`` has them."""
-    tables = _resources(tres, "allocated")
+    return _trackable(tres, "allocated")
+
+
+def _trackable(tres: Any, which: str) -> str:
+    tables = _resources(tres, which)
     named = ((text(t.get("type")), text(t.get("name")), t.get("count")) for t in tables)
     return ",".join(f"{kind}/{name}={n}" if name else f"{kind}={n}" for kind, name, n in named)
 

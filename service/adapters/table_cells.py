@@ -2,14 +2,20 @@
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+import msgspec
+
+from predictors.facts import MOST_FEATURES
 from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError
 from service.adapters.slurm_fields import status_of
+from service.adapters.submission_facts import line
 from service.adapters.values import (
+    LARGEST,
     MOST,
     UNSET,
     count,
@@ -227,6 +233,37 @@ def text_in(cell: str, _form: Form) -> str | None:
     return text(cell)
 
 
+def line_in(cell: str, _form: Form) -> str | None:
+    """Return a path or command line; None for a word that stands for none."""
+    return line(cell)
+
+
+def feature_in(cell: str, _form: Form) -> float | str | None:
+    """Return a number, or a word; None for a word that stands for none."""
+    with suppress(ValueError):
+        if abs(found := float(cell)) <= LARGEST:
+            return found
+    return text(cell)
+
+
+def features_in(cell: str, _form: Form) -> dict[str, float | str]:
+    """Return features by name, as ``walltimed export`` writes them.
+
+    Raises:
+        CellError: it is no such JSON object.
+    """
+    if is_word_for_nothing(cell):
+        return {}
+    try:
+        found = msgspec.json.decode(cell, type=dict[str, float | str])
+    except msgspec.MsgspecError as error:
+        raise CellError("which is no JSON object of numbers and words") from error
+    numbers = (value for value in found.values() if isinstance(value, float))
+    if len(found) > MOST_FEATURES or not all(abs(each) <= LARGEST for each in numbers):
+        raise CellError(f"which has more than {MOST_FEATURES} features, or a number over 1e15")
+    return found
+
+
 def _digits(cell: str) -> float:
     if _NEGATIVE.fullmatch(cell):
         return 0.0
@@ -276,9 +313,30 @@ FIELDS: Mapping[str, Kind] = {
     "status": Kind(status_in),
     "exit_code": Kind(exit_code_in),
     "interactive": Kind(truth_in),
+    "work_dir": Kind(line_in),
+    "script_hash": _TEXT,
+    "submit_line": Kind(line_in),
+    "qos": _TEXT,
+    "gpus": _COUNT,
+    "gpu_type": _TEXT,
+    "array_size": _COUNT,
+    "constraint": Kind(line_in),
+    "dependency": Kind(line_in),
+    "submit_host": _TEXT,
+    "features": Kind(features_in),
 }
 """Fields of a run that a table can have. ``requested_memory`` is of a processor, ``memory`` of a
 job."""
+
+FEATURE = "feature_"
+"""Beginning of a field that is a number or word of the site's own."""
+
+
+def kind_of(field: str) -> Kind | None:
+    """Return the kind of a field; None if there is no such field."""
+    name = field.removeprefix(FEATURE)
+    return Kind(feature_in) if name and name != field else FIELDS.get(field)
+
 
 OTHER_NAMES: Mapping[str, str] = {
     "job": "job_id",
@@ -301,5 +359,9 @@ OTHER_NAMES: Mapping[str, str] = {
     "processors": "requested_processors",
     "state": "status",
     "exit_status": "exit_code",
+    "workdir": "work_dir",
+    "submitline": "submit_line",
+    "ngpus": "gpus",
+    "constraints": "constraint",
 }
 """Shorter names, and those of resource managers."""

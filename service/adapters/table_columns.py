@@ -4,10 +4,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.adapters.table_cells import FIELDS, OTHER_NAMES, TIME_UNITS
+from predictors.facts import MOST_FEATURES
+from service.adapters.table_cells import (
+    FEATURE,
+    FIELDS,
+    OTHER_NAMES,
+    TIME_UNITS,
+    Kind,
+    kind_of,
+    text_in,
+)
 from terminal.exit_codes import ExitCode
 
-_PAIR = re.compile(r",\s*(?=[A-Za-z_]+=)")
+_PAIR = re.compile(r",\s*(?=\w+=)")
 
 _SPANS = (
     {"submit_time", "start_time", "end_time"},
@@ -43,6 +52,11 @@ class Source:
     field: str
     column: str
     form: str | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the field."""
+        return kind_of(self.field) or Kind(text_in)
 
     @property
     def is_number(self) -> bool:
@@ -101,6 +115,8 @@ def sources_of(pairs: Sequence[str]) -> list[Source]:
     twice = next((field for field in fields if fields.count(field) > 1), None)
     if twice:
         raise ColumnsError(f"--columns names {twice} twice.")
+    if sum(field.startswith(FEATURE) for field in fields) > MOST_FEATURES:
+        raise ColumnsError(f"--columns takes at most {MOST_FEATURES} fields {FEATURE}NAME.")
     is_whole = {"job_id", "requested_walltime"} <= set(fields) and any(
         each <= set(fields) for each in _SPANS
     )
@@ -115,16 +131,18 @@ def sources_of(pairs: Sequence[str]) -> list[Source]:
 def _source(pair: str) -> Source:
     name, equals, column = pair.partition("=")
     field = OTHER_NAMES.get(name.strip().lower(), name.strip().lower())
-    if field not in FIELDS or not equals or not column.strip():
+    kind = kind_of(field)
+    if kind is None or not equals or not column.strip():
         raise ColumnsError(
             f"--columns takes field=column, such as user=USER or start=START:%d/%m/%Y %H:%M, not "
-            f"{pair!r}; the fields are {', '.join(FIELDS)}."
+            f"{pair!r}; the fields are {', '.join(FIELDS)}, and {FEATURE}NAME for a number or word "
+            "of your own."
         )
     before, colon, form = column.partition(":%")
     if colon:
         return Source(field, before.strip(), f"%{form}")
     before, colon, form = column.rpartition(":")
-    units = FIELDS[field].units
+    units = kind.units
     if colon and form in units:
         return Source(field, before.strip(), form)
     if colon and units and re.fullmatch("[a-z]+", form):

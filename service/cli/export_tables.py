@@ -4,16 +4,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 
+import msgspec
+
+from predictors.facts import FACTS
 from predictors.jobs import Completion
 from service.store.past_runs import EndedRun
 from simulator.traces.job_columns import RUN_TYPES
 from terminal.data_table import ROWS_AT_ONCE, DataTable
+
+COUNTS = frozenset({"nodes", "gpus", "array_size"})
+
+FACT_COLUMNS = tuple(name for name in FACTS if name != "interactive")
 
 TYPES: Mapping[str, type] = MappingProxyType(
     {
         "cluster": str,
         **RUN_TYPES,
         "interactive": int,
+        **{name: int if name in COUNTS else str for name in FACT_COLUMNS},
         "method": str,
         **dict.fromkeys(("predicted_walltime", "likely", "lower", "upper", "coverage"), float),
     }
@@ -42,6 +50,7 @@ def row_of(ended: EndedRun) -> tuple[object, ...]:
     run, prediction = ended.run, ended.prediction
     values = [_value(run, name) for name in ("cluster", *RUN_TYPES)]
     values.append(1 if run.interactive else None)
+    values += [_fact(run, name) for name in FACT_COLUMNS]
     if prediction is None:
         return (*values, *[None] * (len(TYPES) - len(values)))
     interval = prediction.interval
@@ -54,3 +63,9 @@ def _value(run: Completion, name: str) -> object:
     if name == "status":
         return run.status.value
     return getattr(run if name in _OF_THE_RUN else run.submission, name)
+
+
+def _fact(run: Completion, name: str) -> object:
+    """Return a further fact; features as a JSON object."""
+    value = getattr(run.submission.facts, name, None)
+    return (msgspec.json.encode(value).decode() if value else None) if name == "features" else value

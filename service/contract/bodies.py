@@ -9,6 +9,7 @@ from pydantic.config import JsonDict
 
 from predictors.jobs import DEFAULT_CLUSTER, LONGEST, Completion, Status, Submission
 from predictors.registry import METHODS
+from service.contract.facts import FactsBody
 from service.contract.fields import (
     Coverage,
     Duration,
@@ -83,7 +84,7 @@ class JobBody(RequestBody):
         )
 
 
-class SubmissionBody(JobBody):
+class SubmissionBody(FactsBody, JobBody):
     """A job as it is submitted. Only `requested_walltime` is required."""
 
     submit_time: Time | None = Field(None, description="Default: now.")
@@ -95,7 +96,9 @@ class SubmissionBody(JobBody):
     def submission(self, now: float) -> Submission:
         """Return the submission; ``now`` is its time in Unix seconds where the body has none."""
         submit_time = now if self.submit_time is None else unix_seconds(self.submit_time)
-        return self.submitted(self.cluster, submit_time, self.job_id)
+        job = self.submitted(self.cluster, submit_time, self.job_id)
+        facts = self.facts()
+        return job if facts is None else replace(job, facts=facts)
 
 
 class AskedNodesBody(RequestBody):

@@ -223,6 +223,9 @@ def _type(annotation: Any, metadata: list[Any]) -> Any:
         return reduce(or_, (_type(each, []) for each in arguments if not _is_time(each)))
     if origin is list:
         annotation = list[_type(arguments[0], [])]  # type: ignore[misc] # built, not written
+    if origin is dict:
+        names, values = (_type(each, []) for each in arguments)
+        annotation = dict[names, values]  # type: ignore[valid-type] # built, not written
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return struct_of(annotation)
     bounds = dict(_bounds(metadata))

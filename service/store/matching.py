@@ -33,6 +33,7 @@ class OpenPrediction(Struct, frozen=True, gc=False):
     estimates: str
     bounds: str | None
     coverage: float | None
+    facts: str | None
 
 
 _Index = defaultdict[tuple[str | None, ...], list[OpenPrediction]]
@@ -49,7 +50,7 @@ class Match(Struct, frozen=True):
 # PostgreSQL the rows stay locked until the commit, so that no other worker scores them too.
 _FIND = f"""
     {{incoming}} SELECT prediction_id, cluster, job_id, user_name, application, queue, submit_time,
-        requested_walltime, requested_memory, method, estimates, bounds, coverage
+        requested_walltime, requested_memory, method, estimates, bounds, coverage, facts
     FROM predictions AS found
     WHERE outcome IS NULL AND prediction_id IN (
         SELECT p.prediction_id FROM incoming AS i CROSS JOIN predictions AS p

@@ -14,6 +14,7 @@ from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, CursorResult, Double, Table, Text
 from sqlalchemy.types import TypeEngine
 
+from predictors.facts import Facts
 from predictors.jobs import Completion, Interval, Status, Submission
 from service.store.tables import completions, predictions
 
@@ -220,7 +221,8 @@ def submission_row(job: Submission) -> tuple[Any, ...]:
 def completion_row(run: Completion) -> tuple[Any, ...]:
     """Return a completion as a row, in the column order COMPLETION."""
     end = (run.start_time, run.end_time, run.runtime, _NAMES[run.status])
-    return (*submission_row(run.submission), *end, 1 if run.interactive else None)
+    interactive = 1 if run.interactive else None
+    return (*submission_row(run.submission), *end, interactive, encode_facts(run.submission.facts))
 
 
 def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
@@ -239,7 +241,21 @@ def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
         msgspec.json.encode(prediction.bounds).decode() if prediction.bounds else None,
         prediction.coverage if prediction.bounds else None,
         prediction.underestimation_rate,
+        encode_facts(prediction.submission.facts),
     )
+
+
+def encode_facts(facts: Facts | None) -> str | None:
+    """Return facts as they are stored, None for none."""
+    return None if facts is None else msgspec.json.encode(facts).decode()
+
+
+_FACTS = msgspec.json.Decoder(Facts)
+
+
+def decode_facts(facts: str | None) -> Facts | None:
+    """Return the facts from a column of that name."""
+    return None if facts is None else _FACTS.decode(facts)
 
 
 def decode_estimates(estimates: str) -> dict[str, float]:
@@ -267,6 +283,7 @@ def completion_of(row: tuple[Any, ...]) -> Completion:
             requested_processors=row[8],
             requested_memory=row[9],
             submit_time=row[10],
+            facts=decode_facts(row[16]),
         ),
         start_time=row[11],
         end_time=row[12],

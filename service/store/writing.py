@@ -9,6 +9,7 @@ from operator import itemgetter
 import msgspec
 from sqlalchemy import Connection, delete, func, select
 
+from predictors.facts import merged
 from predictors.jobs import Completion
 from service.store.database import RefusedRecordError
 from service.store.matching import Match, find_matches
@@ -21,6 +22,7 @@ from service.store.rows import (
     ReportedCompletion,
     RowBatch,
     completion_row,
+    decode_facts,
     prediction_row,
 )
 from service.store.scores import score
@@ -146,10 +148,10 @@ def _run_of(run: Completion) -> tuple[str, str, float]:
 
 
 def _as_submitted(item: ReportedCompletion, match: Match | None) -> Completion:
-    """Return the run with the walltime and memory requested at submission, if recorded.
+    """Return the run with what was recorded at its submission: walltime, memory and facts.
 
     Resource managers report the limit at the end, after extensions, and for a job without a request
-    for memory the default of its queue or node.
+    for memory the default of its queue or node. Of facts they know some, and in other words.
     """
     run = item.completion
     if match is None:
@@ -159,6 +161,7 @@ def _as_submitted(item: ReportedCompletion, match: Match | None) -> Completion:
         run.submission,
         requested_walltime=recorded.requested_walltime,
         requested_memory=recorded.requested_memory,
+        facts=merged(decode_facts(recorded.facts), run.submission.facts),
     )
     return msgspec.structs.replace(run, submission=job)
 
