@@ -33,10 +33,13 @@ DEFAULTS = {
     "budget_seconds": 0.2,
     "limit_margin": 1.5,  # times the upper end of the interval,
     "limit_coverage": 0.9,  # which must hold at least this share of runtimes
+    "facts": True,  # whether script, directory, ... are told: docs/api.md
     "assumed_walltime": 86400,  # what the queue allows a job that asks for nothing
 }
 AGENT = "torque_submitfilter.py/0.3.0 (%s)"  # release and mode, for `walltimed doctor`
 LARGEST_ANSWER = 65536  # bytes
+LONGEST_LINE, LONGEST_SCRIPT = 4096, 32768  # bytes; of a script the first count
+HASH_MODULUS = 2**45 - 55
 SHORTEST_LIMIT = 60  # seconds
 LONGEST = 1e9  # seconds; more is no walltime
 OPTIONS_WITH_VALUE = "aAbcCdDeFhIjklLmMNopPqrStTuvwWxX"
@@ -112,7 +115,36 @@ def submission_of(options, config):
         "requested_walltime": seconds(limits.get("walltime")) or config["assumed_walltime"],
         "requested_processors": cores(limits.get("nodes")),
     }
-    return {key: value for key, value in fields.items() if value}
+    facts = facts_of(options) if config["facts"] else {}
+    return {key: value for key, value in {**fields, **facts}.items() if value}
+
+
+def facts_of(options):
+    """Return further facts of the job, as far as options and the process know them."""
+    limits = options["l"]
+    return {
+        "work_dir": line(options.get("d") or os.getcwd()),
+        "constraint": line(limits.get("nodes", "")),
+        "qos": line(limits.get("qos", ""))[:255],
+        "submit_host": line(socket.gethostname())[:255],
+        "interactive": "I" in options,
+        "script_hash": options.get("script_hash"),
+    }
+
+
+def line(text):
+    """Return a path or name in printable characters."""
+    return re.sub(r"[^ -~]+", "?", text[:LONGEST_LINE])
+
+
+def script_hash_of(script):
+    """Return the hash of a script without blanks, comments and numbers, as walltimed.lua does."""
+    found = 0
+    for row in script.encode("utf-8", "surrogateescape")[:LONGEST_SCRIPT].split(b"\n"):
+        if not row.lstrip().startswith(b"#"):
+            for byte in row.partition(b" #")[0].translate(None, b" \t\r\v\f.0123456789"):
+                found = (found * 131 + byte) % HASH_MODULUS
+    return "%012x" % found
 
 
 def ask(submission, config):
@@ -176,6 +208,7 @@ def filtered(script, arguments):
     if config["mode"] == "off" or os.path.exists(OFF):
         return script
     options = options_of(script, arguments)
+    options["script_hash"] = script_hash_of(script)
     asked = seconds(options["l"].get("walltime"))
     answer = ask(submission_of(options, config), config)
     predicted = positive(answer["predicted_walltime"], asked or LONGEST)

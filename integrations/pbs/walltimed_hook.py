@@ -41,6 +41,7 @@ DEFAULTS = {
     "soft_floor_seconds": 60,  # a shorter prediction counts as this: PBS prolongs by its length
     "limit_margin": 1.5,  # default-limit: times the upper end of the interval,
     "limit_coverage": 0.9,  # which must hold at least this share of runtimes
+    "facts": True,  # whether directory, command line, GPUs, ... are told: docs/api.md
 }
 SHORTEST_LIMIT = 60  # seconds
 MARK = "walltimed_prediction"  # a custom string resource, where the site has defined it
@@ -52,6 +53,8 @@ LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192  # bytes
 LONGEST = 1e9  # seconds; more is no walltime
 PREDICTION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,9})[ \t]*(?:\r|$)", re.IGNORECASE)
+LONGEST_LINE = 4096
+UNPRINTABLE, TAG = re.compile(r"[^ -~]+"), re.compile(r"<[^<>]{0,99}>")
 UNITS = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1024**2, "t": 1024**3}
 
 
@@ -91,7 +94,79 @@ def submission_of(event, job, config):
         "requested_processors": processors,
         "requested_memory": memory / (processors or 1) if memory else None,
     }
+    if config["facts"]:
+        fields.update(facts_of(event, job))
     return {key: value for key, value in fields.items() if value is not None}
+
+
+def facts_of(event, job):
+    """Return further facts that PBS knows of a job; one that cannot be read is left out."""
+    select = resource(job, "select")
+    found = {
+        "work_dir": line(variable(job, "PBS_O_WORKDIR")),
+        "submit_line": line(TAG.sub(" ", attribute(job, "Submit_arguments"))),
+        "gpus": gpus_in(resource(job, "ngpus"), select),
+        "array_size": tasks_in(attribute(job, "array_indices_submitted")),
+        "constraint": line(select),
+        "dependency": line(attribute(job, "depend").partition(":")[0]),
+        "submit_host": line(attribute(event, "requestor_host"))[:255],
+        "interactive": attribute(job, "interactive").lower() in {"1", "true"},
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def attribute(owner, key):
+    """Return an attribute of a job or event as text, which is empty where there is none."""
+    try:
+        value = getattr(owner, key)
+    except Exception:  # of PBS's own kinds
+        return ""
+    return "" if value is None else str(value)
+
+
+def resource(job, key):
+    """Return a requested resource as text, which is empty where the site has none."""
+    try:
+        value = job.Resource_List[key]
+    except Exception:  # of PBS's own kinds
+        return ""
+    return "" if value is None else str(value)
+
+
+def variable(job, key):
+    """Return a variable of the job's environment, or an empty text."""
+    try:
+        return str(job.Variable_List[key])
+    except Exception:  # of PBS's own kinds
+        return ""
+
+
+def line(text):
+    """Return a path or command line in printable characters."""
+    return UNPRINTABLE.sub("?", " ".join(text[:LONGEST_LINE].split()))
+
+
+def gpus_in(total, select):
+    """Return the GPUs of a job, from ``ngpus`` or chunks such as ``2:ncpus=8:ngpus=2``."""
+    if total.isdigit():
+        return int(total)
+    count = 0
+    for chunk in select.split("+"):
+        times, each = re.match(r"\d{1,9}(?=:|$)", chunk), re.search(r":ngpus=(\d{1,9})", chunk)
+        count += (int(times.group()) if times else 1) * int(each.group(1)) if each else 0
+    return count
+
+
+def tasks_in(indices):
+    """Return the number of tasks of an array of ``1-10:2,15``; 0 without."""
+    count = 0
+    for part in indices.partition("%")[0].split(","):
+        found = re.match(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?$", part)
+        if not found:
+            return 0
+        first, last, step = found.groups()
+        count += max(0, (int(last or first) - int(first)) // max(1, int(step or 1)) + 1)
+    return count
 
 
 def queue_of(job):

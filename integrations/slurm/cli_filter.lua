@@ -73,6 +73,33 @@ local function submission_of(options)
   }
 end
 
+local function script_of(path)
+  local file = path and io.open(path)
+  local found = file and file:read(32768)
+  if file then file:close() end
+  return found
+end
+
+-- What job_submit.lua will see, as far as it is known before.
+local function description_of(options)
+  local argv = type(options["argv"]) == "table" and options["argv"] or {}
+  return {
+    comment = options["comment"],
+    work_dir = options["chdir"] or name_in("PWD"),
+    script = script_of(argv[1]) or options["wrap"] or "",
+    submit_line = argv[1] and table.concat(argv, " "),
+    qos = options["qos"],
+    min_nodes = tonumber(tostring(options["nodes"] or ""):match("^%d+")),
+    tres_per_job = options["gpus"],
+    tres_per_node = options["gpus-per-node"] or options["gres"],
+    tres_per_task = options["gpus-per-task"],
+    num_tasks = tonumber(options["ntasks"]),
+    array_inx = options["array"],
+    features = options["constraint"],
+    dependency = options["dependency"],
+  }
+end
+
 function slurm_cli_setup_defaults(_, _)
   return slurm.SUCCESS
 end
@@ -81,7 +108,7 @@ function slurm_cli_pre_submit(options, _)
   pcall(function()
     if not is_loaded or os.getenv("WALLTIMED") == "off" then return end
     local submission = submission_of(options)
-    local line = submission.requested_walltime and advise(submission, options["comment"])
+    local line = submission.requested_walltime and advise(submission, description_of(options))
     if line then slurm.log_info("%s", line) end
   end)
   return slurm.SUCCESS

@@ -21,6 +21,8 @@ local DEFAULTS = {
   soft_floor_seconds = 60, -- a shorter prediction counts as this: the scheduler plans in minutes
   order = "sjf-aging",     -- of mode order; response-ratio: with `slurm-updater --order response-ratio`
   largest_site_factor = nil, -- of mode order; nil: by slurm.conf (docs/slurm.md); 0: none
+  facts = true,            -- whether script, directory, GPUs, … are told: docs/api.md
+  features = nil,          -- function(job) that returns up to eight numbers or words by name
   opt_out = "walltimed=off", -- jobs with this in their comment are left alone
   slurm_version = nil,     -- as `sinfo --version` says; mode soft needs it, at least 25.05.4
 }
@@ -37,6 +39,8 @@ local LONGEST_AGE = 7 * 86400 -- Slurm's default of PriorityMaxAge, in seconds
 local NO_VAL, INFINITE, NO_VAL16 = 4294967294, 4294967295, 65534
 local MOST_THREADS = 1024 -- of a core
 local LONGEST_NAME, LONGEST_ID = 255, 64
+local LONGEST_LINE, LONGEST_SCRIPT = 4096, 32768 -- bytes; of a script the first count
+local HASH_MODULUS = 35184372088777 -- 2 ^ 45 - 55
 local LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192 -- bytes
 local LONGEST_WALLTIME = 1e9 -- seconds; more is no walltime
 local AGENT = "User-Agent: %s/0.3.0 (%s)" -- name, release and mode, for `walltimed doctor`
@@ -49,6 +53,8 @@ local function number(value)
   return value < INFINITE and value or nil
 end
 
+local function number_or(value, otherwise) return number(value) or otherwise end
+
 -- A name, cut between characters of UTF-8: the service refuses half of one.
 local function text(value)
   if type(value) ~= "string" or value == "" then return nil end
@@ -58,17 +64,20 @@ end
 
 local function escape(char) return ("\\u%04x"):format(char:byte()) end
 
--- A JSON object of strings, numbers and true; nil and everything else is left out.
-local function encode(fields)
+local function quoted(value) return '"' .. value:gsub('[%c"\\\127]', escape) .. '"' end
+
+-- JSON of a string, a finite number, true, or a table of these; nil for everything else.
+local function encode(value)
+  if type(value) == "string" then return quoted(value) end
+  if type(value) == "number" and math.abs(value) < 1e300 then
+    return (value % 1 == 0 and "%.0f" or "%.17g"):format(value)
+  end
+  if value == true then return "true" end
+  if type(value) ~= "table" then return nil end
   local parts = {}
-  for name, value in pairs(fields) do
-    if type(value) == "string" then
-      parts[#parts + 1] = ('"%s":"%s"'):format(name, (value:gsub('[%c"\\\127]', escape)))
-    elseif type(value) == "number" then
-      parts[#parts + 1] = ('"%s":%.0f'):format(name, value)
-    elseif value == true then
-      parts[#parts + 1] = ('"%s":true'):format(name)
-    end
+  for name, part in pairs(value) do
+    local word = type(name) == "string" and encode(part)
+    if word then parts[#parts + 1] = quoted(name) .. ":" .. word end
   end
   return "{" .. table.concat(parts, ",") .. "}"
 end
@@ -286,6 +295,97 @@ local function memory_of(job, processors)
   if per_node and per_node > 0 then
     return per_node * 1024 * (number(job.min_nodes) or 1) / processors
   end
+end
+
+-- Further facts --------------------------------------------------------------------------------
+
+-- A path or command line in printable characters.
+local function line(value)
+  if type(value) ~= "string" or value == "" then return nil end
+  return (value:sub(1, LONGEST_LINE):gsub("[^ -~]+", "?"))
+end
+
+-- The hash of a script without blanks, comments and numbers: that of predictors/facts.py.
+local function script_hash(script)
+  if type(script) ~= "string" or script == "" then return nil end
+  local found = 0
+  for row in (script:sub(1, LONGEST_SCRIPT) .. "\n"):gmatch("([^\n]*)\n") do
+    if not row:match("^%s*#") then
+      row = row:gsub(" #.*", ""):gsub("[%s%d.]", "")
+      for place = 1, #row do found = (found * 131 + row:byte(place)) % HASH_MODULUS end
+    end
+  end
+  return ("%012x"):format(found)
+end
+
+-- Number and type of the GPUs in 2, a100:2, gpu:2, gres:gpu:a100:2, cpu=4,gres/gpu:2.
+local function gpus_in(tres)
+  for part in tostring(tres or ""):gmatch("[^,]+") do
+    local is_gres = part:match("^gres[:/]gpu") or part:match("^gpu")
+    local rest = is_gres and part:gsub("^gres[:/]", ""):gsub("^gpu[:=]?", "") or part
+    local kind, number = rest:match("^(%a[^:=]*)[:=]?(%d*)$")
+    number = rest == "" and 1 or tonumber(rest) or (kind and (tonumber(number) or 1))
+    if (is_gres or not part:find("[=/]")) and number then return number, kind end
+  end
+end
+
+local function gpus_of(job)
+  local number, kind = gpus_in(job.tres_per_job)
+  if number then return number, kind end
+  number, kind = gpus_in(job.tres_per_node or job.gres)
+  if number then return number * math.max(1, number_or(job.min_nodes, 1)), kind end
+  number, kind = gpus_in(job.tres_per_task)
+  if number then return number * math.max(1, number_or(job.num_tasks, 1)), kind end
+end
+
+-- The number of tasks of an array of 1-10:2,15%4.
+local function tasks_in(indices)
+  if type(indices) ~= "string" or indices == "" then return nil end
+  local total = 0
+  for range in indices:gsub("%%.*", ""):gmatch("[^,]+") do
+    local first, last, step = range:match("^(%d+)%-?(%d*):?(%d*)$")
+    if not first then return nil end
+    last, step = tonumber(last) or tonumber(first), math.max(1, tonumber(step) or 1)
+    total = total + math.max(0, math.floor((last - first) / step) + 1)
+  end
+  return total > 0 and total or nil
+end
+
+-- Program and arguments of the job.
+local function command_of(job)
+  if job.submit_line then return line(job.submit_line) end
+  local words = {}
+  for place = 0, type(job.argv) == "table" and number_or(job.argc, 0) or -1 do
+    words[#words + 1] = job.argv[place]
+  end
+  return line(table.concat(words, " "))
+end
+
+local function facts_of(job, config)
+  local gpus, kind = gpus_of(job)
+  local nodes = number_or(job.min_nodes, 0)
+  return {
+    work_dir = line(job.work_dir),
+    script_hash = script_hash(job.script),
+    submit_line = command_of(job),
+    qos = text(job.qos),
+    nodes = nodes > 0 and nodes or nil,
+    gpus = gpus,
+    gpu_type = text(kind),
+    array_size = tasks_in(job.array_inx),
+    constraint = line(job.features),
+    dependency = line(job.dependency and job.dependency:match("^%a+")),
+    submit_host = text(job.alloc_node),
+    interactive = not job.script or nil, -- of salloc or srun
+    features = config.features and config.features(job),
+  }
+end
+
+-- Adds further facts to a submission; without them it is as good as before.
+local function add_facts(submission, job, config)
+  if not config.facts then return end
+  local is_read, facts = pcall(facts_of, job, config)
+  for name, value in pairs(is_read and facts or {}) do submission[name] = value end
 end
 
 local function submission_of(job, partition, minutes, config)
@@ -583,21 +683,23 @@ function walltimed.submitter(directory, config_name)
     local minutes, is_given = limit_of(job, partition)
     if not minutes or minutes < 1 then return end
     local submission = submission_of(job, partition, minutes, config)
+    add_facts(submission, job, config)
     local found = concerns(config, job, submission) and ask(submission)
     local longest = partition and number(partition.max_time)
     if found then apply(job, found, minutes, is_given, longest, config) end
   end
 end
 
--- A function of a submission and the job's comment that gives a line of advice for its user, or nil.
+-- A function of a submission and a job description that gives a line of advice for its user, or nil.
 function walltimed.adviser(directory, config_name)
   local file = config_name or "walltimed_cli_config.lua"
   local config = settings(directory, file, "cli_filter.lua", { mode = "advise" })
   local ask = config.mode ~= "off" and asker(config, function() end)
-  return function(submission, comment)
+  return function(submission, job)
     if is_off() then return end
+    add_facts(submission, job, config)
     submission.cluster, submission.submit_time = config.cluster, os.time()
-    local found = ask and concerns(config, { comment = comment }, submission) and ask(submission)
+    local found = ask and concerns(config, job, submission) and ask(submission)
     local minutes = submission.requested_walltime / 60
     return found and line_for(found, minutes, nil, config) or nil
   end

@@ -74,7 +74,7 @@ class Source:
     def no_form(self) -> str:
         """Return the forms of the field, if the column's name seems to end in another one."""
         before, colon, form = self.column.rpartition(":")
-        units = FIELDS[self.field].units
+        units = self.kind.units
         if not (before and colon):
             return ""
         if not units:

@@ -25,6 +25,12 @@ def no_pause():
         del sys.walltimed_silent_until
 
 
+NAMES = {
+    "cluster", "user", "project", "queue", "application", "requested_walltime",
+    "requested_processors", "requested_memory",
+}  # fmt: skip
+
+
 def job(**wanted):
     return Job(walltime=Duration("01:00:00"), ncpus=8, mem="16gb", **wanted)
 
@@ -70,6 +76,31 @@ def test_the_question_is_the_job_in_the_words_of_the_api(tmp_path):
     ]
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
     assert re.search(r"User-Agent: walltimed_hook\.py/[0-9.]+ \([a-z]+\)\r\n", service.headers[0])
+
+
+def test_the_hook_tells_what_it_sees_of_a_job_and_leaves_out_what_it_cannot_read(tmp_path):
+    submitted = Job(walltime=Duration(3600), select="2:ncpus=8:ngpus=4+1:ncpus=1")
+    submitted.Variable_List = {"PBS_O_WORKDIR": "/home/carol/r\x01un"}
+    tagged = "<jsdl-hpcpa:Argument>{}</jsdl-hpcpa:Argument>"
+    submitted.Submit_arguments = tagged.format("-J") + tagged.format("job.sh")
+    submitted.array_indices_submitted, submitted.depend = "1-10:2,15", "afterok:17.server"
+    submitted.interactive = True
+    (told,) = answered(tmp_path, prediction(), submitted, mode="observe").requests
+    assert {name: told[name] for name in told if name not in NAMES} == {
+        "work_dir": "/home/carol/r?un",
+        "submit_line": "-J job.sh",
+        "gpus": 8,
+        "array_size": 6,
+        "constraint": "2:ncpus=8:ngpus=4+1:ncpus=1",
+        "dependency": "afterok",
+        "interactive": True,
+    }
+    submitted.array_indices_submitted, submitted.Variable_List = "1-x", None
+    (told,) = answered(tmp_path, prediction(), submitted, mode="observe").requests
+    assert not {"array_size", "work_dir"} & told.keys()
+    silent = {"mode": "observe", "facts": False}
+    (told,) = answered(tmp_path, prediction(), submitted, **silent).requests
+    assert not told.keys() - NAMES
 
 
 @pytest.mark.parametrize(

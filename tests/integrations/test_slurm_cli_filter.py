@@ -51,6 +51,7 @@ def test_the_user_is_told_how_long_such_jobs_ran(site):
     (asked,) = service.requests
     assert re.search(r"User-Agent: cli_filter\.lua/[0-9.]+ \(advise\)\r\n", service.headers[0])
     assert asked.pop("submit_time")
+    assert asked.pop("work_dir")
     assert asked == {
         "cluster": "hill",
         "user": "carol",

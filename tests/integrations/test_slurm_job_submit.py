@@ -73,6 +73,7 @@ def test_the_question_is_the_job_in_the_words_of_the_api(site):
         "requested_walltime": 3600,
         "requested_processors": 4,
         "requested_memory": 2000 * 1024,
+        "interactive": True,
     }
     assert "Authorization: Bearer wt_1_secret\r\n" in service.headers[0]
     assert service.headers[0].startswith("POST /v1/predictions HTTP/1.1\r\n")

@@ -14,6 +14,8 @@ from fake_service import (
     prediction,
 )
 
+from predictors.facts import script_hash_of
+
 FILTER = Path(__file__).parents[2] / "integrations" / "pbs" / "torque_submitfilter.py"
 SCRIPT = b"#!/bin/sh\n#PBS -N relax -l nodes=2:ppn=4,walltime=01:00:00\n./relax \xff\n#PBS -q x\n"
 
@@ -41,7 +43,9 @@ def answered(tmp_path, answer, *script_and_words, **config):
 
 def test_the_script_passes_and_the_user_is_told(tmp_path):
     with fake_service(prediction(), hangs_up=True) as service:
-        script, told = submit(tmp_path, service, SCRIPT, "-q", "batch", "-A", "zeolite")
+        script, told = submit(
+            tmp_path, service, SCRIPT, "-q", "batch", "-A", "zeolite", facts=False
+        )
     assert script == SCRIPT
     numbers = "likely 5 min, range 1 min to 30 min (90%), requested 60 min"
     assert told == f"walltimed: {numbers}\n"
@@ -74,8 +78,21 @@ def asked(tmp_path, *arguments, script=b"./relax\n", **config):
     return service.requests[0]
 
 
+def test_the_filter_tells_what_it_sees_of_a_job(tmp_path):
+    script = b"#PBS -l nodes=2:ppn=8:fast,qos=high\n./relax 12 # fast\n"
+    told = asked(tmp_path, "-d", "/home/carol/1\x01", script=script)
+    found = {name: told[name] for name in ("work_dir", "constraint", "qos", "script_hash")}
+    assert found == {
+        "work_dir": "/home/carol/1?",
+        "constraint": "2:ppn=8:fast",
+        "qos": "high",
+        "script_hash": script_hash_of(script),
+    }
+    assert asked(tmp_path, "-I", script=b"")["interactive"] is True
+
+
 def test_a_job_that_asks_for_nothing_is_one_of_a_day_on_one_core(tmp_path):
-    assert asked(tmp_path) == {
+    assert asked(tmp_path, facts=False) == {
         "cluster": "default",
         "user": "carol",
         "requested_walltime": 86400,
