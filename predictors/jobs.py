@@ -152,7 +152,7 @@ class Interval(Struct, frozen=True, kw_only=True, gc=False):
     coverage: float
 
 
-class PastRun(Struct, frozen=True, kw_only=True, gc=False):
+class PastRun(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A run of the same user that a prediction rests on.
 
     Attributes:
@@ -161,6 +161,7 @@ class PastRun(Struct, frozen=True, kw_only=True, gc=False):
         requested_walltime: seconds.
         end_time: Unix seconds.
         weight: its share of the weight of all support points.
+        shared: names of further facts that it shares with the job and that count.
     """
 
     job_id: str | None
@@ -168,6 +169,7 @@ class PastRun(Struct, frozen=True, kw_only=True, gc=False):
     requested_walltime: float
     end_time: float
     weight: float
+    shared: tuple[str, ...] = ()
 
 
 class Prediction(Struct, frozen=True, kw_only=True, gc=False):

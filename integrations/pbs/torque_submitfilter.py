@@ -144,7 +144,7 @@ def script_hash_of(script):
         if not row.lstrip().startswith(b"#"):
             for byte in row.partition(b" #")[0].translate(None, b" \t\r\v\f.0123456789"):
                 found = (found * 131 + byte) % HASH_MODULUS
-    return "%012x" % found
+    return f"{found:012x}"
 
 
 def ask(submission, config):

@@ -9,7 +9,7 @@ from pydantic.config import JsonDict
 
 from predictors.jobs import DEFAULT_CLUSTER, LONGEST, Completion, Status, Submission
 from predictors.registry import METHODS
-from service.contract.facts import FactsBody
+from service.contract.fact_fields import FactsBody
 from service.contract.fields import (
     Coverage,
     Duration,

@@ -1,4 +1,4 @@
-"""Further facts of a submission: their normal form, their hashes, and what is left of their text."""
+"""Further facts of a submission: their normal form, and hashes in place of their text."""
 
 import re
 

@@ -11,9 +11,11 @@ SWF = """\
 CSV = """\
 cluster,job_id,user,group,project,queue,application,requested_walltime,requested_processors,\
 requested_memory,submit_time,start_time,end_time,runtime,status,\
-interactive
+interactive,work_dir,script_hash,submit_line,qos,nodes,gpus,gpu_type,array_size,constraint,\
+dependency,submit_host,features
 hill,7,ada,g,p,batch,"'=1+1, two",3600.0,4,1024.0,1000000000.0,1000000060.0,1000000660.0,500.0,\
-completed,1
+completed,1,/home/ada/run7,00ff,sbatch case.sh 7,high,2,8,a100,4,ivy,afterok,login1,\
+"{""rule"":""map"",""size"":2.5}"
 """
 SAMPLES = {
     "swf": [SWF.encode()],

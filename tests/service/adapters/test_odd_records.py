@@ -95,6 +95,8 @@ TABLE = {
     "submit_time": "1709287000", "start_time": "1709287260", "end_time": "1709290860",
     "runtime": "3600", "requested_walltime": "7200", "requested_processors": "4",
     "requested_memory": "4096", "exit_code": "0", "interactive": "", "cluster": "hill",
+    "work_dir": "/home/ada", "qos": "high", "gpus": "2", "array_size": "4",
+    "features": '{"size":1}',
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Further facts of a submission: from the call to the disk, with and without a key, and away again."""
+"""Further facts of a submission: from the call to the disk, and away again."""
 
 from pathlib import Path
 
