@@ -50,6 +50,7 @@ def test_the_filter_says_what_it_sees_of_a_job(site):
         "argc": 2,
     }
     (asked,), _ = told(site, job)
+    assert asked.pop("requested_nodes") == 2
     assert {name: asked.get(name) for name in asked if name not in JOB} | {} == {
         **{name: asked[name] for name in ("cluster", "user", "project", "queue", "application")},
         **{name: asked[name] for name in ("requested_walltime", "requested_processors")},
