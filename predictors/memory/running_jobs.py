@@ -4,7 +4,7 @@ A start counts from the time at which every process knows of it. So what ran whe
 submitted is the same in each of them, now and after a restart.
 """
 
-from collections import deque
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple
@@ -47,7 +47,7 @@ class LikeJobs:
         self._times = np.empty((4, 3))
         self._rows: dict[str, int] = {}
         self._jobs: list[str] = []
-        self._ended: deque[str] = deque()
+        self._ended: list[tuple[float, str]] = []
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -71,18 +71,23 @@ class LikeJobs:
         """Return the start of a job, in Unix seconds."""
         return float(self._times[self._rows[job], 0])
 
-    def end(self, job: str, end_time: float) -> str | None:
-        """Note an end; return a job that is to be forgotten because too many have ended."""
+    def end(self, job: str, end_time: float) -> None:
+        """Note an end."""
         self.reopen(job)
         self._times[self._rows[job], 2] = end_time
-        self._ended.append(job)
-        return self._ended[0] if len(self._ended) > MOST_ENDED else None
+        insort(self._ended, (end_time, job))
 
     def reopen(self, job: str) -> None:
         """Let a job run again."""
-        if self._times[self._rows[job], 2] < inf:
+        end_time = float(self._times[self._rows[job], 2])
+        if end_time < inf:
             self._times[self._rows[job], 2] = inf
-            self._ended.remove(job)
+            del self._ended[bisect_left(self._ended, (end_time, job))]
+
+    @property
+    def surplus(self) -> list[str]:
+        """The jobs that ended before the last MOST_ENDED."""
+        return [job for _, job in self._ended[: max(0, len(self._ended) - MOST_ENDED)]]
 
     def remove(self, job: str) -> None:
         """Forget a job."""
@@ -108,31 +113,46 @@ class RunningJobs:
         return len(self._kinds)
 
     def started(self, start: Start) -> None:
-        """Note a start; one that is known already, or of a job without a user, changes nothing."""
+        """Note a start, of a job with a user, and its end if there is one.
+
+        Ends are not bounded here: a process that begins anew reads them with the starts, and notes
+        the last ones again in order.
+        """
         kind, job = kind_of(start.submission), start.submission.job_id
         if kind is None or job is None:
             return
         if job in self._kinds:
-            if self._alike[self._kinds[job]].start_of(job) >= start.start_time:
+            known = self._alike[self._kinds[job]].start_of(job)
+            if known > start.start_time:
                 return
-            self._forget(job)
-        self._kinds[job] = kind
-        self._alike.setdefault(kind, LikeJobs()).add(job, start)
+            if known < start.start_time:
+                self._forget(job)
+        if job not in self._kinds:
+            self._kinds[job] = kind
+            self._alike.setdefault(kind, LikeJobs()).add(job, start)
         if start.end_time < inf:
-            self._end(job, start.end_time)
+            self._alike[self._kinds[job]].end(job, start.end_time)
         if len(self._kinds) > MOST_KNOWN:
             self._forget(next(iter(self._kinds)))
 
     def ended(self, completion: Completion) -> None:
         """Note the end of a run whose start is known."""
         if (job := self._known(completion)) is not None:
-            self._end(job, completion.end_time)
+            kind = self._kinds[job]
+            self._alike[kind].end(job, completion.end_time)
+            self._forget_surplus(kind)
 
     def reopen(self, completions: Iterable[Completion]) -> None:
-        """Let runs run again, whose ends are about to be noted in order."""
+        """Let runs run again, whose ends are about to be noted in order; forget old ends."""
         for completion in completions:
             if (job := self._known(completion)) is not None:
                 self._alike[self._kinds[job]].reopen(job)
+        self.forget_surplus()
+
+    def forget_surplus(self) -> None:
+        """Forget jobs that ended before the last MOST_ENDED of their kinds."""
+        for kind in list(self._alike):
+            self._forget_surplus(kind)
 
     def like(self, submission: Submission) -> Running:
         """Return the jobs like this one that were known to run at its submission."""
@@ -152,10 +172,9 @@ class RunningJobs:
         start = self._alike[self._kinds[job]].start_of(job)
         return job if start <= completion.end_time else None
 
-    def _end(self, job: str, end_time: float) -> None:
-        surplus = self._alike[self._kinds[job]].end(job, end_time)
-        if surplus is not None:
-            self._forget(surplus)
+    def _forget_surplus(self, kind: Kind) -> None:
+        for job in self._alike[kind].surplus:
+            self._forget(job)
 
     def _forget(self, job: str) -> None:
         kind = self._kinds.pop(job)

@@ -152,7 +152,7 @@ def add_risks(calls: Calls, risks: ShowingRisks) -> None:
 
         A caller with scope self sees their own jobs. Jobs of a chain are left out.
         """
-        return risks.at_risk(cluster, query, caller)
+        return await risks.at_risk(cluster, query, caller)
 
 
 def add_what_if(calls: Calls, what_if: WhatIf, *, limit: int) -> None:

@@ -18,7 +18,7 @@ class ShowingRisks:
         self._warning = worker.settings.warning_probability
         self._clock = worker.clock
 
-    def at_risk(self, cluster: str, query: AtRiskQuery, caller: Caller) -> AtRiskAnswer:
+    async def at_risk(self, cluster: str, query: AtRiskQuery, caller: Caller) -> AtRiskAnswer:
         """Return the jobs at risk that the caller may see, those cut first.
 
         Raises:
@@ -29,7 +29,7 @@ class ShowingRisks:
         state = self._follower.state_of(cluster)
         found = [
             at_risk_answer(each, least)
-            for each in jobs_at_risk(snapshot, state, now=now, used=query.used, least=least)
+            for each in await jobs_at_risk(snapshot, state, now=now, used=query.used, least=least)
             if caller.can_see(each.job.submission.user)
         ]
         return AtRiskAnswer(

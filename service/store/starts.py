@@ -22,7 +22,17 @@ _ADD = BatchStatement(
     f"INSERT INTO starts ({_NAMES}) {{incoming}} SELECT {_NAMES} FROM incoming WHERE true "  # noqa: S608 - of names
     "ON CONFLICT DO NOTHING",
 )
-_STARTED = [starts.c[name] for name in _COLUMNS]
+_END = (
+    select(func.min(completions.c.end_time))
+    .where(
+        completions.c.cluster == starts.c.cluster,
+        completions.c.job_id == starts.c.job_id,
+        completions.c.end_time >= starts.c.start_time,
+    )
+    .scalar_subquery()
+)
+_STARTED = [*(starts.c[name] for name in _COLUMNS), _END]
+"""Columns of a start and, where it is known, the end of the run."""
 
 
 def record_starts(connection: Connection, found: Iterable[Start]) -> None:
@@ -48,7 +58,7 @@ class Starts:
             return int(connection.execute(last).scalar_one())
 
     def since(self, place: int) -> list[Start]:
-        """Return the starts behind a place, and some of those before it again."""
+        """Return the starts behind a place, and some of those before it, with known ends."""
         wanted = select(*_STARTED).where(starts.c.place > place - READ_AGAIN)
         with self._database.reading() as connection:
             found = connection.execute(wanted.order_by(starts.c.place))
@@ -56,16 +66,11 @@ class Starts:
 
     def newest(self, cluster: str) -> list[Start]:
         """Return the last starts of a cluster, with the ends that are known."""
-        s, c = starts.c, completions.c
-        end = (
-            select(func.min(c.end_time))
-            .where(c.cluster == s.cluster, c.job_id == s.job_id, c.end_time >= s.start_time)
-            .scalar_subquery()
-        )
-        wanted = select(*_STARTED, end).where(s.cluster == cluster)
+        wanted = select(*_STARTED).where(starts.c.cluster == cluster)
         with self._database.reading() as connection:
-            rows = connection.execute(wanted.order_by(s.place.desc()).limit(MOST_KNOWN)).all()
-        return [_start_of(tuple(row), row[-1]) for row in reversed(rows)]
+            newest = wanted.order_by(starts.c.place.desc()).limit(MOST_KNOWN)
+            rows = connection.execute(newest).all()
+        return [_start_of(tuple(row)) for row in reversed(rows)]
 
     def clusters(self) -> list[str]:
         """Return the clusters of which starts are recorded."""
@@ -93,7 +98,7 @@ def _row(start: Start) -> tuple[Any, ...]:
     )
 
 
-def _start_of(row: tuple[Any, ...], end_time: float | None = None) -> Start:
+def _start_of(row: tuple[Any, ...]) -> Start:
     submission = Submission(
         cluster=row[0],
         job_id=row[1],
@@ -103,4 +108,4 @@ def _start_of(row: tuple[Any, ...], end_time: float | None = None) -> Start:
         requested_processors=row[5],
         submit_time=row[6],
     )
-    return Start(submission, row[7], row[8], inf if end_time is None else end_time)
+    return Start(submission, row[7], row[8], inf if row[9] is None else row[9])

@@ -269,7 +269,7 @@ class Website:
             case "job":
                 return await self._queues.job(frame.cluster, query.id, caller)
             case "at_risk":
-                return self._at_risk(frame.cluster, caller)
+                return await self._at_risk(frame.cluster, caller)
             case "what_if":
                 return await what_if_page.ask(self._what_if, frame, query)
             case "users" | "user":
@@ -283,10 +283,10 @@ class Website:
         user = query.shown_to(frame.visitor.caller)
         return self._ranking.accuracy_of(user, frame.cluster)
 
-    def _at_risk(self, cluster: str, caller: Caller) -> AtRiskAnswer | None:
+    async def _at_risk(self, cluster: str, caller: Caller) -> AtRiskAnswer | None:
         """Return the jobs at risk that a visitor may see; None without a queue."""
         try:
-            return self._risks.at_risk(cluster, AtRiskQuery(), caller)
+            return await self._risks.at_risk(cluster, AtRiskQuery(), caller)
         except UnknownSnapshotError:
             return None
 

@@ -408,10 +408,18 @@ class LiveState:
 
     def started(self, starts: Iterable[Start]) -> None:
         """Note jobs that run, also of clusters whose first run has not ended."""
+        for cluster in self.recall(starts):
+            self._running[cluster].forget_surplus()
+
+    def recall(self, starts: Iterable[Start]) -> set[str]:
+        """Like ``started``, for a history whose runs are remembered next; return the clusters."""
+        clusters = set[str]()
         for start in starts:
             cluster = start.submission.cluster
             if cluster in self._running or len(self._running) < self._settings.max_clusters:
                 self._running_on(cluster).started(start)
+                clusters.add(cluster)
+        return clusters
 
     def _running_on(self, cluster: str) -> RunningJobs:
         return self._running.setdefault(cluster, RunningJobs())

@@ -141,7 +141,6 @@ class QueueKeeper:
         """Replace the queue of a cluster, and forecast it soon."""
         self._pending[snapshot.cluster] = (snapshot, now)
         self._metrics.queues.counted(snapshot.cluster, state_counts(snapshot))
-        self._count_risks(snapshot, now)
         self._handed_over.set()
 
     def of(self, cluster: str) -> LiveQueue | None:
@@ -178,6 +177,7 @@ class QueueKeeper:
             self._handed_over.clear()
             for cluster in list(self._pending):
                 try:
+                    await self._count_risks(*self._pending[cluster])
                     await self._renew(cluster)
                 except StoreError as error:
                     log.warning("a live queue cannot be stored", reason=str(error))
@@ -328,11 +328,11 @@ class QueueKeeper:
                 forecast=each.forecast.points[0].start - submission.submit_time,
             )
 
-    def _count_risks(self, snapshot: QueueSnapshot, now: float) -> None:
+    async def _count_risks(self, snapshot: QueueSnapshot, now: float) -> None:
         """Count the running jobs that will probably be cut, in the metrics."""
         state, least = self._follower.state_of(snapshot.cluster), self._settings.warning_probability
-        found = jobs_at_risk(snapshot, state, now=now, used=MOSTLY_USED, least=least)
-        self._metrics.queues.at_risk.labels(snapshot.cluster).set(sum(1 for _ in found))
+        found = await jobs_at_risk(snapshot, state, now=now, used=MOSTLY_USED, least=least)
+        self._metrics.queues.at_risk.labels(snapshot.cluster).set(len(found))
 
     def set_gauges(self) -> None:
         """Set the ages of the queues in the metrics."""

@@ -1,6 +1,6 @@
 """Running jobs that will probably be cut at their limits."""
 
-from collections.abc import Iterator
+import asyncio
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -21,10 +21,14 @@ class RunningRisk(NamedTuple):
     risk: LimitRisk
 
 
-def jobs_at_risk(
+JOBS_PER_TURN = 64
+"""Number of jobs looked at in one turn of the event loop; other requests pass in between."""
+
+
+async def jobs_at_risk(
     snapshot: QueueSnapshot, state: ClusterState, *, now: float, used: float, least: float
-) -> Iterator[RunningRisk]:
-    """Yield running jobs that will be cut with a probability of ``least`` or more.
+) -> list[RunningRisk]:
+    """Return the running jobs that will be cut with a probability of ``least`` or more.
 
     Args:
         snapshot: of the cluster's jobs.
@@ -32,11 +36,18 @@ def jobs_at_risk(
         used: least share of its limit that a job has run for.
         least: probability.
     """
-    for job in snapshot.jobs:
-        if job.state is not JobState.RUNNING or job.start_time is None:
-            continue
-        elapsed = now - job.start_time
-        if elapsed >= used * job.submission.requested_walltime:
-            risk = state.limit_risk(replace(job.submission, submit_time=now), elapsed)
-            if risk.warns(least):
-                yield RunningRisk(job, elapsed, risk)
+    found: list[RunningRisk] = []
+    late = [
+        (job, now - job.start_time)
+        for job in snapshot.jobs
+        if job.state is JobState.RUNNING
+        and job.start_time is not None
+        and now - job.start_time >= used * job.submission.requested_walltime
+    ]
+    for place, (job, elapsed) in enumerate(late, start=1):
+        risk = state.limit_risk(replace(job.submission, submit_time=now), elapsed)
+        if risk.warns(least):
+            found.append(RunningRisk(job, elapsed, risk))
+        if place % JOBS_PER_TURN == 0:
+            await asyncio.sleep(0)
+    return found

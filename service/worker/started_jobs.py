@@ -40,22 +40,35 @@ class StartFollower:
 
     def __init__(self, store: Store) -> None:
         self._starts = store.starts
-        self._place = 0
+        self._place = self._learned = 0
+        self._is_fresh = False
 
     def learn(self, live: LiveState, clusters: Iterable[str]) -> None:
         """Note the last starts of clusters in a new state; runs in a thread."""
-        self._place = self._starts.last()
+        self._learned = self._starts.last()
         for cluster in {*clusters, *self._starts.clusters()}:
-            live.started(self._starts.newest(cluster))
+            live.recall(self._starts.newest(cluster))
+
+    def restart(self) -> None:
+        """Follow from where the new state was learned, now that it is in force."""
+        self._place, self._is_fresh = self._learned, True
 
     async def run(self, live: LiveState) -> None:
         """Note starts as they are recorded; never returns."""
         while True:
             try:
-                last = await asyncio.to_thread(self._starts.last)
-                if last > self._place:
-                    live.started(await asyncio.to_thread(self._starts.since, self._place))
-                    self._place = last
+                await self._look(live)
             except StoreError as error:
                 log.debug("starts cannot be read", reason=str(error))
             await asyncio.sleep(FOLLOWING_SECONDS)
+
+    async def _look(self, live: LiveState) -> None:
+        """Note new starts, and once more a second later: a run may have ended meanwhile."""
+        place = self._place
+        last = await asyncio.to_thread(self._starts.last)
+        if last <= place and not self._is_fresh:
+            return
+        found = await asyncio.to_thread(self._starts.since, place)
+        if self._place == place:  # else a new state is in force, which begins elsewhere
+            live.started(found)
+            self._place, self._is_fresh = last, last > place

@@ -291,6 +291,7 @@ class Worker:
         await asyncio.to_thread(catch_up, learned, reader)  # else two ready workers would differ
         self.recorder.note_erasure(self._known_erasure)
         self.live.adopt(learned)
+        self.starts.restart()
         self.follower.start(reader)
         if self._owns_process:
             Calibration.most_rows = SCORED_ROWS
@@ -363,6 +364,7 @@ class Worker:
         self.recorder.note_erasure(self._known_erasure)
         self.pseudonyms.forget()
         self.live.adopt(learned)
+        self.starts.restart()
         self.queues.estimates.forget()
         before = self.follower.restart(reader)
         if before is not None:

@@ -104,3 +104,47 @@ def test_only_the_last_ends_of_like_jobs_are_remembered():
     assert len(running) == MOST_ENDED
     assert like(running, 1_005.0) is NOBODY
     assert summary(running, 1_305.0)[0] == 10
+
+
+def test_a_start_that_is_read_after_the_end_of_its_run_is_no_running_job():
+    running, run = RunningJobs(), a_run("1", runtime=100.0)
+    running.ended(run)  # its start is not known yet
+    running.started(start_of(run)._replace(end_time=run.end_time))
+    assert summary(running, 1_050.0)[0] == 1
+    assert like(running, 1_100.0) is NOBODY
+
+
+def test_a_start_that_is_read_again_with_its_end_has_ended():
+    """The run ended between the read of its start and the note of it."""
+    running, run = RunningJobs(), a_run("1", runtime=100.0)
+    running.started(start_of(run))
+    assert summary(running, 1_100.0)[0] == 1
+    running.started(start_of(run)._replace(end_time=run.end_time))
+    running.started(start_of(run))
+    assert like(running, 1_100.0) is NOBODY
+
+
+def test_a_process_that_begins_anew_forgets_what_one_that_saw_everything_has_forgotten():
+    runs = [
+        a_run(f"{place}", start=1_000.0 + place, runtime=600.0 - place % 7)
+        for place in range(2 * MOST_ENDED)
+    ]
+    seen, anew = RunningJobs(), RunningJobs()
+    in_order = sorted(runs, key=lambda run: run.end_time)
+    for run in runs:
+        seen.started(start_of(run))
+        anew.started(start_of(run)._replace(end_time=run.end_time))
+    for run in in_order[:100]:
+        seen.ended(run)
+    anew.reopen(in_order[100:])
+    for run in in_order[100:]:
+        time = run.end_time - 300.0
+        assert (like(seen, time) == like(anew, time)).all()
+        for running in (seen, anew):
+            running.ended(run)
+    assert len(seen) == len(anew) == MOST_ENDED
+    for run in reversed(runs):  # some are read again, in another order
+        anew.started(start_of(run)._replace(end_time=run.end_time))
+    anew.forget_surplus()
+    times = [run.end_time - 1.0 for run in in_order[MOST_ENDED:]]
+    assert all((like(seen, time) == like(anew, time)).all() for time in times)

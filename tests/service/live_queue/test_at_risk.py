@@ -1,6 +1,11 @@
 """Running jobs that will probably be cut."""
 
+import asyncio
+from functools import partial
+
 from asgi_client import NOW, run_of
+
+from service.worker.risks import JOBS_PER_TURN, MOSTLY_USED, jobs_at_risk
 
 AT_RISK = "/v1/clusters/hill/at-risk"
 
@@ -63,9 +68,32 @@ def test_running_jobs_that_will_probably_be_cut_are_listed_with_what_they_are_mi
     assert first["limit"]["warning"] is True
     assert first["missing"] == 6300 - 3600
     assert first["end_time"] == now - 3300 + 6300
-    assert service.metric("walltimed_snapshot_jobs_at_risk", cluster="hill") == 2
+    count = partial(service.metric, "walltimed_snapshot_jobs_at_risk", cluster="hill")
+    service.wait_until(lambda: count() == 2)
     early = service.get(AT_RISK, used=0.1, probability=0).json()["jobs"]
     assert {"early"} <= {each["job_id"] for each in early}
+
+
+def test_thousands_of_jobs_at_risk_leave_turns_to_other_requests(serve, sqlite_url):
+    service = taught(serve, sqlite_url)
+    now, count = service.worker.clock(), 50 * JOBS_PER_TURN
+    hand_over(service, *(job(f"{n}", now - 3300) for n in range(count)))
+    snapshot = service.worker.queues.of("hill").snapshot
+    state = service.worker.live.of("hill")
+    turns = 0
+
+    async def look():
+        nonlocal turns
+        looked = asyncio.create_task(
+            jobs_at_risk(snapshot, state, now=now, used=MOSTLY_USED, least=0.6)
+        )
+        while not looked.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return looked.result()
+
+    assert len(asyncio.run(look())) == count
+    assert turns >= 50
 
 
 def test_a_user_sees_own_jobs_at_risk_only(serve, sqlite_url):

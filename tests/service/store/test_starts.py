@@ -42,6 +42,7 @@ def test_the_starts_of_a_cluster_are_read_with_the_ends_that_are_known(store):
     store.write([reported(run, a_run("2", start=500.0, runtime=100.0))])
     store.starts.add([start_of("1"), start_of("2", start=2_000.0), start_of("1", cluster="north")])
     assert [each.end_time for each in store.starts.newest("default")] == [1_600.0, inf]
+    assert [each.end_time for each in store.starts.since(0)] == [1_600.0, inf, inf]
     assert sorted(store.starts.clusters()) == ["default", "north"]
 
 

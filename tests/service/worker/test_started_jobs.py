@@ -1,9 +1,19 @@
 """What runs now counts in answers, in every process, and after a restart."""
 
+import asyncio
 import json
 import time
 
 import pytest
+from msgspec.structs import replace
+from runs import a_run
+
+from predictors.memory.columns import NOBODY
+from predictors.memory.running_jobs import Start
+from service.metrics import Metrics
+from service.settings import Settings
+from service.worker.live_state import LiveState
+from service.worker.started_jobs import StartFollower
 
 pytestmark = pytest.mark.usefixtures("played_here")
 
@@ -161,3 +171,75 @@ def test_a_restart_learns_the_same_from_runs_that_ran_beside_one_another(serve, 
 def choice_of(service):
     methods = service.get("/v1/methods").json()["methods"]
     return next(each["parameters"] for each in methods if each["name"] == "auto")
+
+
+class Recorded:
+    """A store's starts, and what happens while they are read."""
+
+    def __init__(self):
+        self.all, self.meanwhile = [], []
+
+    @property
+    def starts(self):
+        return self
+
+    def last(self):
+        return len(self.all)
+
+    def since(self, place):
+        found = self.all[max(0, place - 2) :]
+        while self.meanwhile:
+            self.meanwhile.pop()()
+        return found
+
+    def newest(self, _cluster):
+        return list(self.all)
+
+    def clusters(self):
+        return ["default"]
+
+
+def start_of(run):
+    return Start(run.submission, run.start_time, run.start_time)
+
+
+def test_a_state_that_is_learned_anew_knows_of_starts_recorded_meanwhile():
+    """They were followed into the state before, which it replaces."""
+    recorded, live = Recorded(), LiveState(Settings(), Metrics())
+    follower, anew = StartFollower(recorded), LiveState(Settings(), Metrics())
+    recorded.all = [start_of(a_run(f"{place}")) for place in range(3)]
+    follower.learn(anew, [])
+    recorded.all += [start_of(a_run(f"{place}")) for place in range(3, 9)]
+    asyncio.run(follower._look(live))
+    live.adopt(anew)
+    follower.restart()
+    asyncio.run(follower._look(live))
+    assert len(live._running["default"]) == 9
+
+
+def test_a_state_that_comes_into_force_during_a_look_misses_no_start():
+    recorded, live = Recorded(), LiveState(Settings(), Metrics())
+    follower, anew = StartFollower(recorded), LiveState(Settings(), Metrics())
+    follower.learn(anew, [])
+    recorded.all = [start_of(a_run(f"{place}")) for place in range(9)]
+    recorded.meanwhile = [lambda: live.adopt(anew), follower.restart]
+    recorded.meanwhile.reverse()
+    asyncio.run(follower._look(live))
+    asyncio.run(follower._look(live))
+    assert len(live._running["default"]) == 9
+
+
+def test_a_run_that_ended_while_its_start_was_read_is_looked_at_again():
+    recorded, live = Recorded(), LiveState(Settings(), Metrics())
+    follower, run = StartFollower(recorded), a_run("1")
+    recorded.all = [start_of(run)]
+
+    def ends():
+        recorded.all = [start_of(run)._replace(end_time=run.end_time)]
+
+    recorded.meanwhile = [ends]
+    job = replace(run.submission, submit_time=run.end_time)
+    asyncio.run(follower._look(live))
+    assert live._running["default"].like(job) is not NOBODY
+    asyncio.run(follower._look(live))
+    assert live._running["default"].like(job) is NOBODY
