@@ -199,7 +199,8 @@ class Predicting:
 
     def _submission(self, body: AskedSubmission, now: float) -> Submission:
         """Return the job with the processors that it will take."""
-        return body.taken(body.submission(now), self._queue_nodes(body.cluster))
+        submission, nodes = body.submission(now), self._queue_nodes(body.cluster)
+        return body.taken(submission, nodes) if nodes else submission
 
     def _request(
         self, body: AskedSubmission, method: str, now: float, caller: Caller
