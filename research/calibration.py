@@ -20,7 +20,7 @@ from predictors.jobs import Completion
 from predictors.registry import AUTO, UNCERTAIN
 from simulator.cli.options import Distributed, Processes
 from simulator.replay.method_spec import MethodSpec
-from simulator.replay.trace_replay import play_jobs
+from simulator.replay.trace_replay import InProcess, play_jobs
 from simulator.reports.tables import text_table
 from terminal.console import CommandError, ExitCode, out
 from terminal.options import Limit
@@ -105,7 +105,13 @@ def compare(runs: Sequence[Completion], method: UncertainPredictor) -> Calibrate
                 lower[place, job] = answer.interval.lower
                 upper[place, job] = answer.interval.upper
 
-    play_jobs(runs, ended=lambda job: method.observe(runs[job]), submitted=ask)
+    player = InProcess({method.name: method})
+    play_jobs(
+        runs,
+        ended=lambda job: player.observe([runs[job]]),
+        submitted=ask,
+        started=lambda job: player.note([runs[job]]),
+    )
     submit = np.array([run.submission.submit_time for run in runs])
     actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in runs])
     order = np.argsort(submit, kind="stable")

@@ -37,12 +37,14 @@ def test_every_script_is_in_the_list():
     assert {name for name in scripts if f"| `{name}` |" in listed} == scripts
 
 
-def test_least_cost_is_compared_on_a_log(tmp_path):
+@pytest.mark.parametrize(("options", "method"), [([], "least-cost"), (["--auto"], "auto")])
+def test_a_method_is_compared_with_the_published_ones_on_a_log(tmp_path, options, method):
     log = tmp_path / "a.swf"
     synthetic(log, jobs=300, seed=1)
-    words = [sys.executable, RESEARCH / "least_cost.py", log, "--processes", "1"]
+    words = [sys.executable, RESEARCH / "least_cost.py", log, "--processes", "1", *options]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "max-usage" in done.stdout
+    assert f"{method} there" in done.stdout
 
 
 def test_hits_are_foreseen_and_longer_requests_suggested_on_a_log(tmp_path):
