@@ -21,7 +21,7 @@ LARGE := llvmlite|numba|numpy|psycopg-binary|scikit-learn|scipy
 these = awk -v large='^($(LARGE))==' '/^[a-z]/ {wanted = $(1)($$0 ~ large)} wanted' requirements/runtime.txt
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
-.PHONY: demo test test-long test-research tests coverage mutants papers format lint types imports \
+.PHONY: demo notebook test test-long test-research tests coverage mutants papers format lint types imports \
 	check docs lock slurm slurm-accounts slurm-root slurm-play twin-likeness pbs-play openpbs chromium \
 	screenshots release clean
 
@@ -45,6 +45,15 @@ packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 demo: .venv/served
 	@echo "[4/4] Starting the service, and playing a trace to it: 10 to 20 s"
 	@$(BIN)/walltimed demo --limit 2000 $(if $(EXIT),--exit) $(if $(PORT),--port $(PORT))
+
+# A log, its predictions and a verdict, cell by cell in a browser (docs/walltimed.ipynb).
+notebook: .venv/notebook
+	$(BIN)/jupyter lab docs/walltimed.ipynb
+
+.venv/notebook: requirements/notebook.txt .venv/served
+	@echo "Installing what the notebook needs: $(call packages,notebook) packages in all"
+	@$(INSTALL) $(PINNED) -r requirements/notebook.txt | $(COUNTING)
+	@touch $@
 
 .venv/ready: requirements/dev.txt .venv/served
 	@echo "Installing what the checks need: $(call packages,dev) packages in all; compiling meanwhile"
@@ -117,6 +126,7 @@ lock:
 	$(PIN) pyproject.toml --extra reports --extra distributed --extra tables --group dev -o requirements/dev.txt
 	$(PIN) pyproject.toml --extra distributed --constraint requirements/dev.txt -o requirements/distributed.txt
 	$(PIN) --group docs --constraint requirements/dev.txt -o requirements/docs.txt
+	$(PIN) pyproject.toml --extra reports --extra tables --group notebook --constraint requirements/dev.txt -o requirements/notebook.txt
 	$(PIN) --group build -o requirements/build.txt
 
 # The tests of papers/, and every figure and table of papers/README.md from the logs in the directory

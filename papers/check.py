@@ -8,12 +8,13 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from papers.studies import STUDIES
 from terminal.console import out
+from terminal.progress import progress_bar
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "papers" / "README.md"
@@ -79,36 +80,64 @@ def check(
     """
     output.mkdir(parents=True, exist_ok=True)
     wrong, began = [], time.monotonic()
-    with TemporaryDirectory() as linked:
+    wanted = {command: wanted_of(command, names, only) for command, names in commands().items()}
+    with TemporaryDirectory() as linked, progress_bar("exhibits") as progress:
         link_logs(logs, Path(linked))
-        for command, exhibits in commands().items():
-            paths = {
-                exhibit: output / f"{command[0]}-{exhibit.replace(' ', '-')}.csv"
-                for exhibit in exhibits
-            }
-            if only and command[0] not in only:
-                paths = {name: path for name, path in paths.items() if path.stem in only}
-            if paths:
-                wrong += _compare(command, paths, Path(linked), output)
+        task = progress.add_task("", total=sum(map(len, wanted.values())))
+        for command, names in wanted.items():
+            if names:
+                progress.update(task, description=command[0])
+                paths = {name: output / f"{exhibit_of(command, name)}.csv" for name in names}
+                found = _make_again(command, paths, Path(linked), output)
+                progress.advance(task, len(names))
+                progress.stop()  # a line goes to another stream
+                found.show()
+                progress.start()
+                wrong += found.different
     out.print(f"{time.monotonic() - began:6.0f} s in all")
     if wrong:
         raise typer.Exit(1)
 
 
-def _compare(
+def exhibit_of(command: Sequence[str], name: str) -> str:
+    """Return the name of an exhibit, such as ``xu-figure-1``."""
+    return f"{command[0]}-{name.replace(' ', '-')}"
+
+
+def wanted_of(command: Sequence[str], names: Sequence[str], only: Sequence[str]) -> list[str]:
+    """Return the exhibits of a command that are asked for; all without ``only``."""
+    if not only or command[0] in only:
+        return [*names]
+    return [name for name in names if exhibit_of(command, name) in only]
+
+
+class MadeAgain(NamedTuple):
+    """The exhibits of a command, beside those that are kept."""
+
+    command: Sequence[str]
+    made: int
+    different: list[str]
+    seconds: float
+
+    def show(self) -> None:
+        """Print a line, and one for each exhibit that differs."""
+        out.print(
+            f"{self.seconds:6.0f} s  {self.made - len(self.different)} of {self.made} the same "
+            f" {shlex.join(self.command)}"
+            + "".join(f"\n          {reason}" for reason in self.different),
+            soft_wrap=True,
+            markup=False,
+        )
+
+
+def _make_again(
     command: Sequence[str], paths: Mapping[str, Path], logs: Path, output: Path
-) -> list[str]:
-    """Make the exhibits of a command, print a line, and return what differs."""
+) -> MadeAgain:
+    """Make the exhibits of a command, and compare them with those that are kept."""
     started = time.monotonic()
     for path in paths.values():
         path.unlink(missing_ok=True)
     make(command, list(paths), logs, output)
     found = [reason for path in paths.values() if (reason := differs(path))]
     made = sum(path.exists() for path in paths.values())
-    out.print(
-        f"{time.monotonic() - started:6.0f} s  {made - len(found)} of {made} the same "
-        f" {shlex.join(command)}" + "".join(f"\n          {reason}" for reason in found),
-        soft_wrap=True,
-        markup=False,
-    )
-    return found
+    return MadeAgain(command, made, found, time.monotonic() - started)

@@ -16,9 +16,10 @@ from papers.study import Inputs, Study, StudyError, Table, Takes, option
 from simulator.cli.options import Distributed, Processes, Wide
 from simulator.cli.results import print_tables
 from simulator.reports.pictures import draw
-from terminal.console import CommandError, ExitCode, err, print_json, progress_bar, sentence
+from terminal.console import CommandError, ExitCode, err, print_json, sentence
 from terminal.files import text_writer
 from terminal.options import AsJson, Limit
+from terminal.progress import progress_bar
 
 ALL = "all"
 

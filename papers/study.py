@@ -12,6 +12,7 @@ from predictors.jobs import Completion
 from simulator.scheduling.parallel import in_parallel
 from simulator.traces.completions import usable_runs
 from terminal.exit_codes import ExitCode
+from terminal.progress import progress_bar
 
 if TYPE_CHECKING:
     from papers.pivot import ExhibitPlan
@@ -88,8 +89,11 @@ class Inputs:
         played = in_parallel(
             function, wanted, processes=self.processes, distributed=self.distributed
         )
-        for part, result in zip(wanted, played, strict=True):
-            self.results[function, part] = result
+        with progress_bar("plays") as progress:
+            task = progress.add_task("", total=len(wanted))
+            for part, result in zip(wanted, played, strict=True):
+                self.results[function, part] = result
+                progress.advance(task)
         return [self.results[function, part] for part in parts]
 
 

@@ -10,8 +10,6 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 from terminal.exit_codes import ExitCode as ExitCode  # noqa: PLC0414 - beside CommandError
 
@@ -47,34 +45,6 @@ def cell(value: Any) -> Any:
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{value}"
     return value
-
-
-class RateColumn(ProgressColumn):
-    """Steps per second, such as ``12,345 lines/s``."""
-
-    def __init__(self, unit: str) -> None:
-        """Name what is counted, in the plural."""
-        super().__init__()
-        self.unit = unit
-
-    def render(self, task: Task) -> Text:
-        """Return the recent speed, or the mean speed of a finished task."""
-        speed = task.finished_speed or task.speed
-        return Text(f"{speed:,.0f} {self.unit}/s" if speed else "")
-
-
-def progress_bar(unit: str, *, quiet: bool = False) -> Progress:
-    """Return a progress bar on standard error that counts ``unit`` and vanishes when it is done."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
-        RateColumn(unit),
-        TimeRemainingColumn(),
-        console=err,
-        transient=True,
-        disable=quiet or not err.is_terminal,
-    )
 
 
 STANDARD_OUTPUT = "-"

@@ -42,6 +42,8 @@ class OnError(StrEnum):
         return "raise" if self is OnError.REFUSE else "skip"
 
 
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first jobs after cleaning.")]

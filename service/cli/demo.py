@@ -22,8 +22,9 @@ from predictors.jobs import Completion
 from simulator.cli.players import PrivateService, RemotePlayer, private_service, private_settings
 from simulator.cli.replay import default_methods, played_log
 from simulator.cli.results import print_tables
-from terminal.console import err, out, progress_bar
+from terminal.console import err, out
 from terminal.options import Limit
+from terminal.progress import progress_bar
 
 if TYPE_CHECKING:
     from simulator.cli.replay import PlayedLog

@@ -20,8 +20,9 @@ from service.cli.options import (
 )
 from simulator.cli.logs import LogFile
 from simulator.cli.results import LISTED
-from terminal.console import CommandError, ExitCode, out, print_json, progress_bar
-from terminal.options import AsJson, Columns, ConfigFile, Format, OnError, TimeZone
+from terminal.console import CommandError, ExitCode, out, print_json
+from terminal.options import AsJson, Columns, ConfigFile, Format, OnError, Quiet, TimeZone
+from terminal.progress import progress_bar
 from terminal.words import counted
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def import_(
     ] = False,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Load finished jobs from log files. A running service may go on meanwhile.
@@ -110,7 +112,7 @@ def import_(
         columns=columns or (),
         cluster=cluster,
         time_zone=time_zone,
-        quiet=as_json,
+        quiet=quiet,
     )
     histories = {name: read_history(replace(log, path=name)) for name in dict.fromkeys(files)}
     if on_error is OnError.REFUSE:
@@ -126,7 +128,7 @@ def import_(
     with ready(settings) as store:
         treat = storable(store, settings, names)
         counts = [
-            store_history(store, name, history, treat, quiet=as_json)
+            store_history(store, name, history, treat, quiet=quiet)
             for name, history in histories.items()
         ]
     finish(counts, as_json, ACCEPTED)

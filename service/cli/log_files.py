@@ -14,9 +14,10 @@ from rich.markup import escape
 
 from simulator.cli.logs import LogFile
 from simulator.cli.results import LISTED
-from terminal.console import CommandError, ExitCode, err, progress_bar
+from terminal.console import CommandError, ExitCode, err
 from terminal.files import STANDARD_STREAM, Packed, name_of
 from terminal.options import OnError
+from terminal.progress import progress_bar
 from terminal.words import counted
 
 if TYPE_CHECKING:

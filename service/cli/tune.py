@@ -7,8 +7,9 @@ import typer
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.cli.options import DatabaseUrl, load_settings, ready, tuning_plan
-from terminal.console import CommandError, out, print_json, progress_bar
-from terminal.options import AsJson, ConfigFile
+from terminal.console import CommandError, out, print_json
+from terminal.options import AsJson, ConfigFile, Quiet
+from terminal.progress import progress_bar, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +29,7 @@ def tune(
     ] = False,
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Tune methods on the history in the store.
@@ -48,9 +50,9 @@ def tune(
     plan = tuning_plan(settings)
     with ready(settings) as store:
         if due:
-            show(run_due(store, settings, plan), as_json=as_json)
+            show(run_due(store, settings, plan, quiet=quiet), as_json=as_json)
         else:
-            ended_round = run_one(store, settings, cluster, plan, quiet=as_json)
+            ended_round = run_one(store, settings, cluster, plan, quiet=quiet)
             if as_json:
                 print_json(flat(ended_round.outcome))
             else:
@@ -94,11 +96,19 @@ def run_one(
     return ended_round
 
 
-def run_due(store: "Store", settings: "Settings", plan: "TuningPlan") -> "Iterable[Tuning]":
+def run_due(
+    store: "Store", settings: "Settings", plan: "TuningPlan", *, quiet: bool
+) -> "Iterable[Tuning]":
     """Run all rounds that are due, unless another process runs rounds."""
     from service.worker.tuning_rounds import run_due_rounds
 
-    return run_due_rounds(store, settings, plan)
+    rounds = iter(run_due_rounds(store, settings, plan))
+    while True:
+        with waiting("running a round that is due", quiet=quiet):
+            ended_round = next(rounds, None)
+        if ended_round is None:
+            return
+        yield ended_round
 
 
 def flat(outcome: "RoundOutcome | None") -> dict[str, Any]:

@@ -37,7 +37,6 @@ from terminal.console import (
     need,
     out,
     print_json,
-    progress_bar,
 )
 from terminal.options import (
     AsJson,
@@ -46,10 +45,12 @@ from terminal.options import (
     Format,
     Limit,
     OnError,
+    Quiet,
     TimeZone,
     choice,
     one_of,
 )
+from terminal.progress import progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,6 +151,7 @@ def backtest(
     limit: Limit = None,
     on_error: MalformedLines = OnError.REFUSE,
     config: ConfigFile = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Say whether a site should turn predictions on, and why, from its own accounting log.
@@ -200,7 +202,7 @@ def backtest(
             cluster=cluster,
             time_zone=time_zone,
             on_error=on_error,
-            quiet=as_json,
+            quiet=quiet,
         )
     )
     scheduler = scheduler or scheduler_of(log.format, slurm_config, pbs_config)
@@ -224,7 +226,7 @@ def backtest(
     if sorting is not None and not as_json:
         err.print(escape(fill(sorting.sentence, WIDTH)), soft_wrap=True)
     tasks = tasks_of(methods, shake, jobs=len(site.trace), keeps=table is not None)
-    plays = play(site, tasks, processes, distributed, quiet=as_json)
+    plays = play(site, tasks, processes, distributed, quiet=quiet)
     tested = backtest_of(site, plays, in_force, profile=profile, scheduler=scheduler)
     tested = replace(tested, sorting=sorting)
     if named and table:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from predictors.jobs import Completion, Prediction, Submission
 from terminal.client import LARGEST_BATCH, Client
 from terminal.console import CommandError, ExitCode
+from terminal.progress import waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,10 +25,17 @@ STOP_SECONDS = 30
 
 ANNOUNCEMENT = "walltimed listens on "
 
+STARTING = "starting a service (the first one compiles its methods: a minute)"
+
 
 @contextmanager
 def opened(
-    specs: Sequence["MethodSpec"], *, url: str | None, token: str | None, in_process: bool
+    specs: Sequence["MethodSpec"],
+    *,
+    url: str | None,
+    token: str | None,
+    in_process: bool,
+    quiet: bool = False,
 ) -> "Iterator[Player]":
     """Open a player: predictors in this process, a running service, or a private service."""
     from simulator.replay.trace_replay import InProcess
@@ -51,7 +59,7 @@ def opened(
         return
     with (
         TemporaryDirectory(prefix="walltimed-replay-") as directory,
-        private_service(settings=private_settings(specs, directory)) as service,
+        private_service(settings=private_settings(specs, directory), quiet=quiet) as service,
         Client(service.url) as client,
     ):
         client.wait_until_ready()
@@ -99,12 +107,15 @@ class PrivateService:
 
 
 @contextmanager
-def private_service(*options: str, settings: Mapping[str, str]) -> "Iterator[PrivateService]":
+def private_service(
+    *options: str, settings: Mapping[str, str], quiet: bool = False
+) -> "Iterator[PrivateService]":
     """Start `walltimed serve` on a free port; the service ends with the block.
 
     Args:
         options: further options of `walltimed serve`.
         settings: environment variables; the caller's own settings do not reach the service.
+        quiet: whether nothing is shown while it starts.
 
     Raises:
         CommandError: the service does not start.
@@ -126,7 +137,9 @@ def private_service(*options: str, settings: Mapping[str, str]) -> "Iterator[Pri
         text=True,
     )
     try:
-        yield PrivateService(process, announced(process))
+        with waiting(STARTING, quiet=quiet):
+            url = announced(process)
+        yield PrivateService(process, url)
     finally:
         process.terminate()
         try:

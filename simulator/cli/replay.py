@@ -30,10 +30,10 @@ from terminal.console import (
     ExitCode,
     check_directory,
     need,
-    progress_bar,
 )
 from terminal.files import name_of
-from terminal.options import AsJson, Columns, Format, Limit, OnError, TimeZone
+from terminal.options import AsJson, Columns, Format, Limit, OnError, Quiet, TimeZone
+from terminal.progress import progress_bar
 
 if TYPE_CHECKING:
     from predictors.base import Question
@@ -169,6 +169,7 @@ def replay(
     ] = None,
     report: ReportDirectory = None,
     wide: Wide = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Play a log in simulated time, and measure every method's predictions.
@@ -203,7 +204,7 @@ def replay(
             cluster=cluster,
             time_zone=time_zone,
             on_error=on_error,
-            quiet=as_json,
+            quiet=quiet,
         )
     )
     log = played_log(
@@ -221,7 +222,7 @@ def replay(
         in_process=in_process,
         processes=processes,
         with_levels=output is not None,
-        quiet=as_json,
+        quiet=quiet,
     )
     result = ReplayResult(
         log=log,
@@ -304,7 +305,7 @@ def play(
         if processes > 1 and len(specs) > 1:
             return play_beside(log, specs, processes, levels, quiet=quiet)
     with (
-        opened(specs, url=url, token=token, in_process=in_process) as player,
+        opened(specs, url=url, token=token, in_process=in_process, quiet=quiet) as player,
         progress_bar("jobs", quiet=quiet) as progress,
     ):
         task = progress.add_task(escape(log.name), total=len(log.runs))

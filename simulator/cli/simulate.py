@@ -50,7 +50,6 @@ from terminal.console import (
     check_file,
     err,
     need,
-    progress_bar,
 )
 from terminal.files import name_of
 from terminal.options import (
@@ -59,10 +58,12 @@ from terminal.options import (
     Format,
     Limit,
     OnError,
+    Quiet,
     TimeZone,
     choice,
     one_of,
 )
+from terminal.progress import progress_bar
 
 if TYPE_CHECKING:
     from simulator.reports.comparison import Combination, Outcome, Shaking
@@ -159,6 +160,7 @@ def simulate(
     ] = None,
     report: ReportDirectory = None,
     wide: Wide = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a scheduler on a log, for every policy with every source of estimates.
@@ -219,7 +221,7 @@ def simulate(
             columns=columns or (),
             time_zone=time_zone,
             on_error=on_error,
-            quiet=as_json,
+            quiet=quiet,
         )
     )
     log, workload = jobs_of(
@@ -233,7 +235,7 @@ def simulate(
     )
     tell_unpredicted(requests, estimates or (), workload)
     shaking = Shaking(shake, repeat or REPETITIONS) if shake else None
-    outcomes = simulations.play(log, workload, shaking, quiet=as_json)
+    outcomes = simulations.play(log, workload, shaking, quiet=quiet)
     result = SimulationResult(
         name=name_of(trace),
         recorded=replace(recorded, trace=workload.trace),
@@ -485,7 +487,7 @@ class Simulations:
         from simulator.reports.comparison import Comparison, simulated
         from simulator.scheduling.parallel import in_parallel
 
-        with self.sources() as source, progress_bar("jobs", quiet=quiet) as progress:
+        with self.sources(quiet=quiet) as source, progress_bar("jobs", quiet=quiet) as progress:
             bar = progress.add_task("")
             comparison = Comparison(log, workload, shaking, source)
             tasks = comparison.tasks(self.combinations)
@@ -518,7 +520,7 @@ class Simulations:
         return any(name == SERVICE for _, name in self.combinations)
 
     @contextmanager
-    def sources(self) -> "Iterator[Callable[[str], Estimates]]":
+    def sources(self, *, quiet: bool) -> "Iterator[Callable[[str], Estimates]]":
         """Functions that make sources of estimates by name, each without any history."""
         from simulator.replay.method_spec import MethodSpec
         from simulator.scheduling.estimates import Estimates
@@ -527,7 +529,9 @@ class Simulations:
             yield Estimates.named
             return
         spec = MethodSpec.parse(self.method)
-        with opened([spec], url=self.url, token=self.token, in_process=False) as player:
+        with opened(
+            [spec], url=self.url, token=self.token, in_process=False, quiet=quiet
+        ) as player:
             yield (
                 lambda name: (
                     Estimates(name, player, cluster=f"simulation-{token_hex(6)}")
