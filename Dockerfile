@@ -2,7 +2,11 @@
 # carries it. Reports with pictures need matplotlib, which only requirements/full.txt has:
 #
 #     docker build --build-arg REQUIREMENTS=full --tag walltimed:full .
-FROM python:3.11-slim AS build
+#
+# The base is pinned by digest. Where no registry can be reached, deploy/tests/base.sh makes another
+# for --build-arg BASE.
+ARG BASE=docker.io/library/python:3.11-slim@sha256:9c900dea9e8fb7e16277c179b555cc72d29a352dbc33cff48ad5a0412fd5bfc7
+FROM ${BASE} AS build
 
 ARG REQUIREMENTS=runtime
 # Machine code for any processor of this kind, so that it fits wherever the image is run. The
@@ -31,7 +35,7 @@ RUN cd /build && python -m pip --python /opt/walltimed/bin/python install --no-c
     && /opt/walltimed/bin/python -c 'import psycopg, uvloop, service.http.server, service.http.app'
 
 
-FROM python:3.11-slim
+FROM ${BASE}
 
 ARG VERSION=0.3.0
 LABEL org.opencontainers.image.title="walltimed" \

@@ -104,6 +104,15 @@ def test_pipx_installs_the_wheel_into_an_environment_of_its_own(installed, tmp_p
     assert "would start" in run(walltimed, "check-config", env=environment, cwd=tmp_path)
 
 
+def test_the_base_of_the_image_is_pinned_by_digest():
+    recipe = (ROOT / "Dockerfile").read_text()
+    bases = re.findall(r"^FROM (\S+)", recipe, re.MULTILINE)
+    assert set(bases) == {"${BASE}"}
+    assert re.search(
+        r"^ARG BASE=docker\.io/library/python:3\.11-slim@sha256:[0-9a-f]{64}$", recipe, re.MULTILINE
+    )
+
+
 def test_the_image_copies_every_package_and_what_the_build_reads():
     recipe = (ROOT / "Dockerfile").read_text()
     copied = {

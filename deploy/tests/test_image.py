@@ -65,7 +65,10 @@ class Engine:
     def build(self, tag: str) -> None:
         options = ("--format=docker", "--pull=never") if self.is_podman else ()
         given = shlex.split(os.environ.get("WALLTIMED_BUILD_OPTIONS", ""))
-        self("build", "--network=host", *options, *given, "--tag", tag, ROOT)
+        base = f"BASE={BASE}"
+        self(
+            "build", "--network=host", "--build-arg", base, *options, *given, "--tag", tag, ROOT
+        )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
