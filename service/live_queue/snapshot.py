@@ -123,7 +123,7 @@ class SchedulerRules(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpu_time: str = "cpu"
 
 
-class QueueSnapshot(Struct, frozen=True, kw_only=True):
+class QueueSnapshot(Struct, frozen=True, kw_only=True, weakref=True):
     """A cluster at one moment.
 
     Attributes:

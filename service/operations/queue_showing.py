@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace as replace_with
 from itertools import islice
 from math import inf
+from weakref import ref
 
 from msgspec.structs import replace
 
@@ -69,7 +70,7 @@ class ShowingQueue:
         self._find_queue = find_queue
         self._pseudonym = pseudonyms.user
         self._clock = clock
-        self._totals: dict[str, tuple[QueueSnapshot, TotalsAnswer]] = {}
+        self._totals: dict[str, tuple[ref[QueueSnapshot], TotalsAnswer]] = {}
 
     def queue(self, cluster: str, query: QueueQuery, caller: Caller) -> QueueAnswer:
         """Return a queue and its jobs, as far as the caller may see them.
@@ -117,10 +118,13 @@ class ShowingQueue:
         return forecast_state(queue, self._clock(), self._max_age)
 
     def _totals_of(self, snapshot: QueueSnapshot) -> TotalsAnswer:
-        """Return the totals, counted once: a queue has many jobs, and its head many readers."""
+        """Return the totals, counted once: a queue has many jobs, and its head many readers.
+
+        The snapshot itself is not kept: its jobs may be erased.
+        """
         counted = self._totals.get(snapshot.cluster)
-        if counted is None or counted[0] is not snapshot:
-            counted = self._totals[snapshot.cluster] = (snapshot, totals_answer(snapshot.jobs))
+        if counted is None or counted[0]() is not snapshot:
+            counted = self._totals[snapshot.cluster] = (ref(snapshot), totals_answer(snapshot.jobs))
         return counted[1]
 
     def _matching(self, queue: LiveQueue, query: QueueQuery, caller: Caller) -> list[LiveJob]:

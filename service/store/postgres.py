@@ -112,7 +112,8 @@ class PostgresDatabase(Database):
         del aside
         raise NotOursError(
             f"A PostgreSQL history is restored by its own tools: `pg_restore --clean --if-exists "
-            f"--dbname=DATABASE {copy}` with all services stopped, then `walltimed db upgrade`."
+            f"--single-transaction --dbname=DATABASE {copy}` with all services stopped, then "
+            "`walltimed db upgrade`."
         )
 
     def hold_back_predictions(self, connection: Connection) -> None:

@@ -6,6 +6,7 @@ read the store in that process, and get the facts that only the serving process 
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -139,7 +140,7 @@ class PageMaker:
 
     def make(self, name: str, frame: Frame, query: PageQuery, facts: Any = None) -> bytes:
         """Return a page in UTF-8; ``facts`` are those that only the service knows."""
-        self._follow_erasures()
+        self.follow_erasures()
         page = PAGES[name]
         if page.state is None:
             return self._render(name, frame, query, facts)
@@ -149,8 +150,8 @@ class PageMaker:
             key, SAME_SECONDS, lambda: self._render(name, frame, query, facts)
         )
 
-    def _follow_erasures(self) -> None:
-        """Empty the caches if a part of the history was deleted since the last page."""
+    def follow_erasures(self) -> None:
+        """Empty the caches if a part of the history was deleted since the last call."""
         last = self._sources.store.erasures.last()
         if last != self._known_erasure:
             self._known_erasure = last
@@ -190,6 +191,12 @@ class PageProcess(ChildProcess):
         """
         return await self.run(render_in_child, name, frame, query, facts)
 
+    async def forget(self) -> None:
+        """Empty the caches of the process, if it runs; a page that waits does so by itself."""
+        if self.is_running:
+            with suppress(PagesBusyError, PageTooLongError):
+                await self.run(forget_in_child)
+
     def busy(self) -> PagesBusyError:
         """Return the error for a call while too many wait."""
         return PagesBusyError(f"{self.most_waiting} pages are being made already.")
@@ -216,6 +223,11 @@ def prepare(settings: Settings) -> None:
 def render_in_child(name: str, frame: Frame, query: PageQuery, facts: Any) -> bytes:
     """Render a page to bytes. Called in the page process, after ``prepare``."""
     return makers[-1].make(name, frame, query, facts)
+
+
+def forget_in_child() -> None:
+    """Empty the caches of pages. Called in the page process, after ``prepare``."""
+    makers[-1].follow_erasures()
 
 
 class Website:

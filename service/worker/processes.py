@@ -88,6 +88,11 @@ class ChildProcess:
         self._children: set[multiprocessing.process.BaseProcess] = set()
         self._turn = asyncio.Lock()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the process was started."""
+        return self._pool is not None
+
     def start(self) -> ProcessPoolExecutor:
         """Return the pool of the process; start it if there is none."""
         if self._pool is None:
@@ -153,6 +158,9 @@ class ChildProcess:
             # The process may have died of an earlier call that had timed out: try again.
             if time.monotonic() >= deadline:
                 raise self.too_long()
+
+    async def forget(self) -> None:
+        """Remove what earlier calls left in the process after an erasure; by default nothing."""
 
     def busy(self) -> Exception:
         """Return the error for a call while too many wait."""

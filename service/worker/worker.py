@@ -366,6 +366,8 @@ class Worker:
         self.live.adopt(learned)
         self.starts.restart()
         self.queues.estimates.forget()
+        for process in self._child_processes:
+            await process.forget()
         before = self.follower.restart(reader)
         if before is not None:
             await asyncio.to_thread(before.close)

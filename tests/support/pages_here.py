@@ -5,7 +5,7 @@ import pickle
 
 from service.store import open_store
 from service.web.frame import PageSources
-from service.web.site import PageMaker, PageProcess
+from service.web.site import PageMaker, PageProcess, makers
 
 
 class PagesHere(PageProcess):
@@ -16,9 +16,19 @@ class PagesHere(PageProcess):
         self._store = open_store(settings.database_url.get_secret_value())
         self._maker = PageMaker(PageSources(settings, self._store))
 
-    async def run(self, _function, *arguments):
+    @property
+    def is_running(self):
+        return True
+
+    @property
+    def maker(self):
+        """What the process holds."""
+        return self._maker
+
+    async def run(self, function, *arguments):
         async with self._turn:
-            return await asyncio.to_thread(self._maker.make, *pickle.loads(pickle.dumps(arguments)))
+            makers[:] = [self._maker]
+            return await asyncio.to_thread(function, *pickle.loads(pickle.dumps(arguments)))
 
     def close(self):
         self._store.close()

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from asgi_client import NOW, run_of
+from pages_here import PagesHere
 from patience import BUSY_SECONDS
 from sqlalchemy import MetaData, make_url, select
 
@@ -56,6 +57,13 @@ def referents(each: Any) -> list[Any]:
     return gc.get_referents(each)
 
 
+def is_named(text: object) -> bool:
+    """Whether a string or bytes hold the name."""
+    if isinstance(text, bytes):
+        return NAME.encode() in text
+    return isinstance(text, str) and NAME in text
+
+
 def objects_with_name(*roots: object) -> list[str]:
     """The kinds of objects that hold the name, of those that can be reached from the roots."""
     closed = (ModuleType, FunctionType, MethodType, BuiltinFunctionType, type)
@@ -66,7 +74,7 @@ def objects_with_name(*roots: object) -> list[str]:
             continue
         seen.add(id(each))
         held = referents(each)
-        found += [type(each).__name__ for text in held if isinstance(text, str) and NAME in text]
+        found += [type(each).__name__ for text in held if is_named(text)]
         left += held
     return found
 
@@ -99,20 +107,30 @@ def test_no_table_file_page_answer_or_object_holds_a_forgotten_name(
         )  # fmt: skip
     queue = {
         "pools": [{"processors": 1}],
+        "running": [
+            waiting(f"r{place}", user) | {"start_time": NOW - 30}
+            for place, user in enumerate(users)
+        ],
         "waiting": [waiting(f"w{place}", user) for place, user in enumerate(users)],
     }
     answer = service.request("PUT", "/v1/clusters/default/snapshot", json=queue)
     assert answer.status_code == 202, answer.text
     worker = service.worker
     service.wait_until(lambda: worker.queues.last_forecast("default") is not None)
-    service.wait_until(lambda: set(rows_with_name(store_url)) >= {"completions", "predictions"})
+    stored = {"completions", "predictions", "starts"}
+    service.wait_until(lambda: set(rows_with_name(store_url)) >= stored)
     before = places_with_name(service)
     assert {"/users", "/queue", "/v1/reports/users", f"/v1/users/{NAME}/accuracy"} & set(before)
     roots = (worker.live, worker.queues, worker.recorder, worker.writer, worker.pseudonyms)
     assert objects_with_name(*roots)
+    [pages] = [each.maker for each in worker._child_processes if isinstance(each, PagesHere)]
+    assert objects_with_name(pages)
 
     assert walltimed("forget", "--user", NAME, "--yes", "-d", store_url)[0] == 0
-    service.wait_until(lambda: not places_with_name(service), seconds=2.0 + BUSY_SECONDS)
+    service.wait_until(
+        lambda: not objects_with_name(pages), seconds=2.0 + BUSY_SECONDS
+    )  # before a further page is asked for
+    service.wait_until(lambda: not places_with_name(service), seconds=BUSY_SECONDS)
     service.wait_until(lambda: not objects_with_name(*roots), seconds=BUSY_SECONDS)
     assert not list(rows_with_name(store_url))
     if store_url.startswith("sqlite"):
