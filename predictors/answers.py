@@ -130,8 +130,8 @@ class DistributionMethod:
 
     @property
     def memory(self) -> Memory:
-        """The latest runs of the cluster."""
-        return Memory(latest_jobs=self._recent.capacity)
+        """The latest runs of the cluster, and of every user."""
+        return Memory(jobs_per_user=self._recent.kept, latest_jobs=self._recent.capacity)
 
     def bounds(
         self,
@@ -234,7 +234,7 @@ class DistributionMethod:
         window, calibration = self._recent.window(submission), self._calibration
         calibration.histograms_at(window)
         columns, user = self._recent.columns, self._recent.ids_of(submission)[0]
-        return gains_at(columns, window, (calibration.history, user), calibration.costs, prior)
+        return gains_at(columns, window, user, calibration.costs, prior)
 
     def cluster_gains(self, prior: Gains) -> tuple[Gains, Gains]:
         """Return the differences of cost on the cluster: for known users, and for strangers."""
@@ -259,7 +259,7 @@ class DistributionMethod:
         _, share, weight = decision
         wanted = (self._price, float(question.coverage), rate, elapsed, share, weight)
         calibration, running = self._calibration, self.running.like(submission)
-        calibrated = (histograms, calibration.history, calibration.costs)
+        calibrated = (histograms, calibration.scored, calibration.costs)
         return self.bounds(submission, window, wanted, calibrated, running)
 
     def _evidence(self, submission: Submission) -> Evidence | None:
@@ -452,18 +452,17 @@ revised_now = of_same_types(revised)
 @of_same_types
 @compiled
 def gains_at(
-    columns: Columns, window: RowWindow, job: tuple[int, int], sums: CostSums, prior: Gains
+    columns: Columns, window: RowWindow, user: int, sums: CostSums, prior: Gains
 ) -> tuple[bool, Gains]:
     """Return whether a user has earlier runs, and the differences of cost of candidates.
 
     Args:
         window: the rows that may count for the job.
-        job: number of last rows that are looked at for earlier runs, and id of the user.
+        user: id of the job's user.
         sums: of the runs that had ended when the job was submitted.
         prior: the differences on a cluster without runs.
     """
-    history, user = job
-    familiarity = familiarity_at(columns, window, history)
+    familiarity = familiarity_at(columns, window)
     return familiarity > 0, gains_in((familiarity, user), sums, prior)
 
 

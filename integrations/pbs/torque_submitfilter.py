@@ -41,6 +41,7 @@ LARGEST_ANSWER = 65536  # bytes
 LONGEST_LINE, LONGEST_SCRIPT = 4096, 32768  # bytes; of a script the first count
 HASH_MODULUS = 2**45 - 55
 SHORTEST_LIMIT = 60  # seconds
+FEWEST_RUNS = 5  # of the user's: with fewer no interval is known to have held for them
 LONGEST = 1e9  # seconds; more is no walltime
 OPTIONS_WITH_VALUE = "aAbcCdDeFhIjklLmMNopPqrStTuvwWxX"
 
@@ -259,6 +260,8 @@ def default_limit(answer, config):
     """
     interval = answer.get("interval")
     if not interval or answer["basis"].get("reason") != "history":
+        return None
+    if positive(answer["basis"]["jobs"], LONGEST) < FEWEST_RUNS:
         return None
     if positive(interval["coverage"], 1) < config["limit_coverage"]:
         return None

@@ -44,6 +44,7 @@ DEFAULTS = {
     "facts": True,  # whether directory, command line, GPUs, ... are told: docs/api.md
 }
 SHORTEST_LIMIT = 60  # seconds
+FEWEST_RUNS = 5  # of the user's: with fewer no interval is known to have held for them
 MARK = "walltimed_prediction"  # a custom string resource, where the site has defined it
 LENGTH_RESOURCE = "walltimed_length"  # likewise, whole seconds; job_sort_formula orders by it
 PRIORITY_RESOURCE = "walltimed_priority"  # likewise, 1 to 49; for a formula, too
@@ -419,6 +420,8 @@ def default_limit(answer, walltime, config):
     """
     interval = answer.get("interval")
     if not interval or answer["basis"].get("reason") != "history":
+        return None
+    if positive(answer["basis"]["jobs"]) < FEWEST_RUNS:
         return None
     if positive(interval["coverage"]) < config["limit_coverage"]:
         return None

@@ -27,6 +27,7 @@ local DEFAULTS = {
   slurm_version = nil,     -- as `sinfo --version` says; mode soft needs it, at least 25.05.4
 }
 local SHORTEST_LIMIT = 60  -- seconds
+local FEWEST_RUNS = 5      -- of the user's: with fewer no interval is known to have held for them
 local LADDER = { off = 0, observe = 1, advise = 2, order = 3, soft = 4, ["default-limit"] = 5 }
 local LENGTH_FACTOR, MOST_PRECEDENCE = 4, 86400 -- the order sjf-aging, as a backtest plays it
 local SHORTEST, LONGEST = 600, 43200 -- lengths of the order response-ratio, whose factors grow
@@ -480,7 +481,7 @@ end
 -- if it rests on the user's history: without, it says nothing but what can be. Where all runs lasted
 -- next to nothing, they failed at once, or their records are wrong.
 local function is_safe_to_kill_at(found, config)
-  return found.has_history and found.upper and found.coverage
+  return found.has_history and found.jobs and found.jobs >= FEWEST_RUNS and found.upper and found.coverage
     and found.coverage >= config.limit_coverage
     and math.max(found.predicted, found.upper) > SHORTEST_LIMIT
 end

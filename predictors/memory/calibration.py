@@ -11,6 +11,10 @@ How far a distribution can be trusted depends on the user's history. So runs are
 familiarity groups: no, one to nine, or more earlier runs of the user. Runs of the job's own
 group count beside some of all runs (Mondrian conformal prediction, damped).
 
+Many runs of one user, such as a job array, can make these widths wrong for others. So a width that
+did not hold for the user's own last runs is replaced by a quantile of their scores. A known user
+without any run among those that are scored gets the widest interval.
+
 PIT values are no state of their own: that of a run follows from the runs before it in the table
 that had ended when it was submitted. So they are the same in every process and after any restart.
 A running job that outlives its prediction is not in the table, and counts when it ends.
@@ -23,17 +27,22 @@ from collections.abc import Callable
 from math import inf
 from typing import ClassVar
 
-from predictors.compiled import compiled
+import numpy as np
+
+from predictors.compiled import compiled, of_same_types
 from predictors.jobs import Submission
 from predictors.memory import choice, recalibration
 from predictors.memory.choice import CostSums
 from predictors.memory.columns import (
     END,
     FAMILIARITY,
+    NONCONFORMITY,
     PREVIOUS,
     SUBMIT,
     Columns,
+    Floats,
     RowWindow,
+    is_known,
     rows_until,
 )
 from predictors.memory.histograms import (
@@ -62,11 +71,18 @@ FAMILIAR = 2
 
 _NOT_COUNTED: Ranges = ((0, 0), (0, 0), (0, 0))
 
-Counts = tuple[Histograms, int]
-"""Histograms of the last runs, and the familiarity group of the job."""
+KEPT_RUNS = 192
+"""Number of each user's last runs that a table keeps, whatever others have run since."""
+
+OWN_RUNS = 64
+"""Number of the user's last runs for which an interval has to have held."""
+
+Counts = tuple[Histograms, int, Floats]
+"""Histograms of the last runs, the familiarity group of the job, and nonconformity scores of the
+user's last runs."""
 
 Calibrated = tuple[Histograms, int, CostSums]
-"""Histograms of the last runs, ``Calibration.history``, and sums of the costs of candidates."""
+"""Histograms of the last runs, ``Calibration.scored``, and sums of the costs of candidates."""
 
 GroupWeights = tuple[float, float, float, float]
 """Weight of a run in the job's group and among all runs, in the shorter and the longer window."""
@@ -106,7 +122,7 @@ class Calibration:
     all are scored again. Then they are the same as without a bound.
 
     Attributes:
-        history: number of rows before a run that its familiarity group is taken from.
+        scored: number of last rows that have scores.
         most_rows: rows that are scored at a time, in this process.
     """
 
@@ -120,7 +136,8 @@ class Calibration:
         self._score = score
         self._recalibrated = recalibrated
         self._has_costs = has_costs
-        self.history = recent.capacity - capacity_for(0, recalibrated=recalibrated)
+        self.scored = LONGEST_WINDOW + recalibrated
+        self._history = recent.capacity - capacity_for(0, recalibrated=recalibrated)
         self._scored, self._placed = RowRange(), RowRange()
         self._counted = _NOT_COUNTED
         self._histograms = NOTHING
@@ -137,7 +154,7 @@ class Calibration:
         """Return the counts of the runs that had ended when a job was submitted."""
         window = self._recent.window(submission)
         histograms = self.histograms_at(window)
-        return histograms, familiarity_at(self._recent.columns, window, self.history)
+        return counts_of(self._recent.columns, window, (histograms, self.scored, self._costs))
 
     def histograms_at(self, window: RowWindow) -> Histograms:
         """Return the histograms for a window; NOTHING with fewer than ENOUGH runs."""
@@ -218,9 +235,9 @@ class Calibration:
         for begin, end in self._scored.missing(first + moved, reach):
             rows = (begin - moved, end - moved)
             self._score(*rows)
-            note_familiarity(table.columns, (table.first, *rows), self.history)
+            note_familiarity(table.columns, (table.first, *rows), self._history)
             if self._has_costs:
-                choice.note_weights(table.columns, (table.first, *rows), self.history)
+                choice.note_weights(table.columns, (table.first, *rows), self._history)
         return reach == stop + moved
 
 
@@ -254,15 +271,42 @@ class RowRange:
 @compiled
 def counts_at(columns: Columns, window: RowWindow, calibrated: Calibrated) -> Counts:
     """Return the counts for a window's user, from those of all jobs."""
-    histograms, history, _ = calibrated
-    return histograms, familiarity_at(columns, window, history)
+    histograms, scored, _ = calibrated
+    group = familiarity_at(columns, window)
+    scores = own_scores(columns, window, scored)
+    if group == FAMILIAR and len(scores) == 0:
+        scores = np.ones(OWN_RUNS)
+    return histograms, group, scores
+
+
+counts_of = of_same_types(counts_at)
+"""``counts_at`` for calls from Python."""
 
 
 @compiled
-def familiarity_at(columns: Columns, window: RowWindow, history: int) -> int:
-    """Return the familiarity group of a window's user by the last ``history`` ended rows."""
+def own_scores(columns: Columns, window: RowWindow, scored: int) -> Floats:
+    """Return the scores of the user's last runs, of those among the last ``scored`` rows."""
     stop = rows_until(columns[0][END], window.first, window.stop, window.time)
-    return familiarity(columns, (max(window.first, stop - history), stop), window.newest)
+    first = max(window.first, stop - scored)
+    found, count, row = np.empty(OWN_RUNS), 0, window.newest
+    while row >= first and count < OWN_RUNS:
+        score = columns[0][NONCONFORMITY, row]
+        if row < stop and score >= 0.0:  # NaN while runs behind a late one wait for their scores
+            found[count] = score
+            count += 1
+        row = columns[1][PREVIOUS, row]
+    return found[:count]
+
+
+@compiled
+def familiarity_at(columns: Columns, window: RowWindow) -> int:
+    """Return the familiarity group of a window's user by the ended rows."""
+    stop = rows_until(columns[0][END], window.first, window.stop, window.time)
+    found, row = 0, window.newest
+    while is_known(columns, window, row) and found < MANY_RUNS:
+        found += row < stop
+        row = columns[1][PREVIOUS, row]
+    return group_of(found)
 
 
 @compiled
@@ -273,7 +317,13 @@ def familiarity(columns: Columns, rows: tuple[int, int], newest: int) -> int:
     while row >= first and found < MANY_RUNS:
         found += row < stop
         row = columns[1][PREVIOUS, row]
-    return 0 if found == 0 else 1 if found < MANY_RUNS else FAMILIAR
+    return group_of(found)
+
+
+@compiled
+def group_of(runs: int) -> int:
+    """Return the familiarity group of a user with a number of runs."""
+    return 0 if runs == 0 else 1 if runs < MANY_RUNS else FAMILIAR
 
 
 @compiled
@@ -301,7 +351,7 @@ def runs_counted(counts: Counts) -> int:
 @compiled
 def group_weights(counts: Counts) -> GroupWeights:
     """Return the weights of runs, the same for all levels of one job."""
-    histograms, group = counts
+    histograms, group, _ = counts
     shorter = recalibration.weights_of(
         runs_in(histograms, histogram_of(0, group, 0)), runs_in(histograms, histogram_of(0, ALL, 0))
     )
@@ -321,16 +371,37 @@ def corrected(counts: Counts, weights: GroupWeights, kind: int, share: float) ->
         kind: 0 for levels, 1 for widths of central intervals.
         share: less than 1; of n runs it is taken as (n + 1) / n of it.
     """
-    histograms, group = counts
+    histograms, group, own = counts
     runs = float(runs_counted(counts))
     level = recalibration.recalibrated(histograms, kind, share) * (runs + 1.0) / runs
-    return quantile(histograms, _mixture(group, weights, kind), min(1.0 - 1e-9, level))
+    found = quantile(histograms, _mixture(group, weights, kind), min(1.0 - 1e-9, level))
+    return found if kind == 0 else width_that_held(own, share, found)
+
+
+@compiled
+def width_that_held(scores: Floats, share: float, width: float) -> float:
+    """Return a width that held for a user's last runs: the given one, unless it clearly did not.
+
+    Clearly means for twice as many runs as may be outside, and two more. Fewer may be chance.
+
+    Args:
+        scores: nonconformity scores of these runs.
+        share: of runs that are to be within the width.
+        width: by the last runs of the cluster.
+    """
+    outside = 0
+    for score in scores:
+        outside += score > width
+    runs = len(scores)
+    if outside <= 2.0 + 2.0 * (1.0 - share) * runs:
+        return width
+    return float(np.sort(scores)[min(runs - 1, int(share * (runs + 1)))])
 
 
 @compiled
 def share_within(counts: Counts, weights: GroupWeights, level: float) -> float:
     """Return the share of jobs whose PIT value is at most ``level``."""
-    histograms, group = counts
+    histograms, group, _ = counts
     share = cdf(histograms, _mixture(group, weights, 0), level)
     return recalibration.inverse(histograms, share)
 

@@ -32,12 +32,14 @@ class RowWindow(NamedTuple):
     Attributes:
         time: Unix seconds; only runs that had ended by then count.
         newest: the last row of the job's user; NOWHERE without any.
+        ordinal: least ORDINAL of runs of the user that count although they lie before ``first``.
     """
 
     first: int
     stop: int
     time: float
     newest: int
+    ordinal: int
 
 
 class JobQuery(NamedTuple):
@@ -86,9 +88,16 @@ NUMBERS, NUMBERS_WITH_COSTS = 12, 19
 FEATURES = 3
 """Number of rows, from the first, that are the features by which jobs are compared."""
 
-USER, GROUP, QUEUE, APPLICATION, PREVIOUS = range(5)
+USER, GROUP, QUEUE, APPLICATION, PREVIOUS, ORDINAL = range(6)
 """Rows of the matrix of ids. The first are interned attributes. PREVIOUS is the row of the previous
-run of the same user; it lies before all rows if there is none."""
+run of the same user; it lies before all rows if there is none. ORDINAL numbers the runs of a user
+in their order; only differences are meaningful."""
+
+IDS = ORDINAL + 1
+"""Number of rows of the matrix of ids."""
+
+NONE_KEPT = 1 << 31
+"""Ordinal that no run reaches."""
 
 NOWHERE = -1
 """Row of a previous run where there is none, and of a run without a user."""
@@ -166,9 +175,11 @@ def unlink(attributes: Ids, newest: Ids, first: int, stop: int) -> None:
 def link(attributes: Ids, newest: Ids, first: int, stop: int) -> None:
     """Put the rows ``first:stop`` at the ends of the chains of their users."""
     for row in range(first, stop):
-        attributes[PREVIOUS, row] = NOWHERE
+        attributes[PREVIOUS, row], attributes[ORDINAL, row] = NOWHERE, 0
         if attributes[USER, row] >= 0:
-            attributes[PREVIOUS, row] = newest[attributes[USER, row]]
+            before = newest[attributes[USER, row]]
+            attributes[PREVIOUS, row] = before
+            attributes[ORDINAL, row] = attributes[ORDINAL, before] + 1 if before >= 0 else 0
             newest[attributes[USER, row]] = row
 
 
@@ -214,6 +225,35 @@ def insert(
     for index in range(place, stop + 1):
         numbers[PIT:, index] = np.nan
     return place
+
+
+@compiled
+def is_known(columns: Columns, window: RowWindow, row: int) -> bool:
+    """Return whether a run of the job's user is stored, and counts for the job."""
+    return bool(row >= window.first or (row >= 0 and columns[1][ORDINAL, row] >= window.ordinal))
+
+
+@compiled
+def rows_to_keep(
+    attributes: Ids, newest: Ids, rows: tuple[int, int], most: tuple[int, int]
+) -> NDArray[np.bool_]:
+    """Return which rows before the end of ``rows`` stay: these, and each user's last runs.
+
+    Args:
+        newest: last row by user.
+        rows: first row and end.
+        most: largest number of runs of a user, and of all, that stay before the first row.
+    """
+    (first, stop), (of_user, left) = rows, most
+    stays = np.ones(stop, np.bool_)
+    for row in range(first - 1, -1, -1):
+        user = attributes[USER, row]
+        stays[row] = user >= 0 and left > 0
+        if stays[row]:
+            age = attributes[ORDINAL, newest[user]] - attributes[ORDINAL, row]
+            stays[row] = age < of_user
+        left -= stays[row]
+    return stays
 
 
 @compiled

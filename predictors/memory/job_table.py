@@ -1,6 +1,7 @@
 """The most recent jobs of a cluster as flat columns, in order of their end."""
 
 import math
+from collections.abc import Sequence
 from copy import copy, deepcopy
 from typing import Any
 from weakref import ref
@@ -16,11 +17,14 @@ from predictors.memory.columns import (
     BLOCK,
     END,
     FEATURES,
+    IDS,
     NEW,
     NOBODY,
+    NONE_KEPT,
     NOWHERE,
     NUMBERS,
     NUMBERS_WITH_COSTS,
+    ORDINAL,
     PREVIOUS,
     REQUEST,
     RUNTIME,
@@ -119,9 +123,13 @@ class JobTable:
     kilobytes. From then on the oldest rows are left behind, and when the end of the arrays is
     reached, all rows move back to their beginning.
 
-    The rows of each user are linked, so that a search for one user's runs skips the others.
+    The rows of each user are linked, so that a search for one user's runs skips the others. Each
+    user's last runs can be kept, however many runs of others have ended since. At most ``capacity``
+    such rows lie before the first row, and only links lead to them.
 
     Args:
+        capacity: number of runs.
+        kept: number of each user's last runs that are kept in any case.
         names_jobs: whether job ids are stored too.
         has_costs: whether costs of candidates are stored too.
 
@@ -131,9 +139,12 @@ class JobTable:
             number that stays the same until a run is inserted before it.
     """
 
-    def __init__(self, capacity: int, *, names_jobs: bool = False, has_costs: bool = False) -> None:
+    def __init__(
+        self, capacity: int, *, kept: int = 0, names_jobs: bool = False, has_costs: bool = False
+    ) -> None:
         self._rows = NUMBERS_WITH_COSTS if has_costs else NUMBERS
         self.capacity = capacity
+        self.kept = kept
         self.moved = 0
         self._changes: list[ref[RowChanges]] = []
         self._names_jobs, self._has_costs = names_jobs, has_costs
@@ -169,8 +180,10 @@ class JobTable:
 
     def window(self, submission: Submission) -> RowWindow:
         """Return the rows that may count for a job."""
-        newest = self._newest_of(self._interned[0].find(submission.user))
-        return RowWindow(self._first, self._stop, float(submission.submit_time), newest)
+        newest, ordinal = self._newest_of(self._interned[0].find(submission.user)), NONE_KEPT
+        if self.kept and newest != NOWHERE:
+            ordinal = int(self._attributes[ORDINAL, newest]) - self.kept + 1
+        return RowWindow(self._first, self._stop, float(submission.submit_time), newest, ordinal)
 
     def rows_of(
         self, user: str | None, application: str | None
@@ -299,20 +312,25 @@ class JobTable:
         values[place] = value
 
     def _forget_oldest(self) -> None:
-        oldest = self._attributes[:ATTRIBUTES, self._first].tolist()
-        for interned, number in zip(self._interned, oldest, strict=True):
-            interned.release(number)
+        if not self.kept:
+            self._release(self._attributes[:ATTRIBUTES, self._first].tolist())
         self._first += 1
 
+    def _release(self, ids: Sequence[int]) -> None:
+        """Release the names of a row's attributes."""
+        for interned, number in zip(self._interned, ids, strict=True):
+            interned.release(number)
+
     def _make_room(self) -> None:
-        """Make the arrays longer; move the rows back once the arrays have their full length."""
-        rows = self._stop
-        if rows > 2 * self.capacity:
+        """Drop rows that nothing leads to; where this is not enough, make the arrays longer."""
+        if self._first:
             self._move_back()
+        rows = self._numbers.shape[1]
+        if rows - self._stop > self.capacity // 2:
             return
         numbers, attributes, bounds = self._columns
         jobs, running = self._jobs, self.running
-        self._take_room(min(2 * rows, 2 * self.capacity + 1))
+        self._take_room(min(2 * rows, 2 * (self.capacity + self._first) + 1))
         self._jobs[: len(jobs)] = jobs
         self.running[: len(running)] = running
         for longer, before in zip(self._columns, (numbers, attributes, bounds), strict=True):
@@ -322,7 +340,7 @@ class JobTable:
         """Create arrays for a number of rows."""
         # What belongs to one job lies together: a search jumps from job to job.
         self._numbers = np.full((self._rows, rows), np.nan, order="F")
-        self._attributes = np.full((ATTRIBUTES + 1, rows), UNKNOWN, np.int32, order="F")
+        self._attributes = np.full((IDS, rows), UNKNOWN, np.int32, order="F")
         bounds = np.full((2 * FEATURES, rows // BLOCK + 1), np.nan)
         self._columns = (self._numbers, self._attributes, bounds)
         self._jobs = np.full(rows if self._names_jobs else 0, None, dtype=object)
@@ -339,17 +357,23 @@ class JobTable:
         self._changes = []
 
     def _move_back(self) -> None:
-        rows = slice(self._first, self._stop)
-        count = len(self)
-        self._numbers[:, :count] = self._numbers[:, rows]
-        self._attributes[:, :count] = self._attributes[:, rows]
+        """Move the rows to the beginning of the arrays, without those that nothing leads to."""
+        attributes, rows = self._attributes, (self._first, self._stop)
+        stays = columns.rows_to_keep(attributes, self._newest, rows, (self.kept, self.capacity))
+        if self.kept:
+            for ids in attributes[:ATTRIBUTES, : self._stop].T[~stays].tolist():
+                self._release(ids)
+        places = np.where(stays, np.cumsum(stays) - 1, NOWHERE)
+        count, dropped = int(stays.sum()), int((~stays).sum())
+        for links in (attributes[PREVIOUS, : self._stop], self._newest):
+            links[:] = np.where(links < 0, NOWHERE, places[links])
+        self._numbers[:, :count] = self._numbers[:, : self._stop][:, stays]
+        attributes[:, :count] = attributes[:, : self._stop][:, stays]
         for values in (self._jobs, self.running):
             if len(values):
-                values[:count] = values[rows]
-        for places in (self._attributes[PREVIOUS, :count], self._newest):
-            np.maximum(places - self._first, UNKNOWN, out=places)
-        self.moved += self._first
-        self._first, self._stop = 0, count
+                values[:count] = values[: self._stop][stays]
+        self.moved += dropped
+        self._first, self._stop = self._first - dropped, count
         columns.summarise(self._numbers, self._columns[2], 0, count)
 
 

@@ -11,7 +11,7 @@ from predictors.answers import Bounds, DistributionMethod
 from predictors.candidates import Wanted
 from predictors.distribution import Evidence
 from predictors.jobs import Completion, Submission, without_digits
-from predictors.memory.calibration import Calibrated, Calibration, capacity_for
+from predictors.memory.calibration import KEPT_RUNS, Calibrated, Calibration, capacity_for
 from predictors.memory.columns import Floats, JobQuery, RowWindow, Running
 from predictors.memory.job_table import JobTable
 from predictors.memory.recalibration import RECALIBRATED
@@ -64,7 +64,7 @@ class Attention(DistributionMethod):
         self._history = whole_number("history", history, SCALING, 1_000_000)
         self._model = (weights or shipped()).model
         capacity = capacity_for(self._history, recalibrated=RECALIBRATED)
-        super().__init__(price, JobTable(capacity, names_jobs=True, has_costs=True))
+        super().__init__(price, JobTable(capacity, kept=KEPT_RUNS, names_jobs=True, has_costs=True))
         self._calibration = Calibration(
             self._recent, self._score, recalibrated=RECALIBRATED, has_costs=True
         )

@@ -154,9 +154,9 @@ def weigh(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     """
     support, count = points
     layers, share, runs = model
-    first, stop = ended_rows(columns[0], window, history)
+    _, stop = ended_rows(columns[0], window, history)
     most = KERNEL_RUNS if share > 0.0 else 0
-    kernel_rows, kernel_weights = weigh_runs(columns, (first, stop, window.newest), job, most)
+    kernel_rows, kernel_weights = weigh_runs(columns, window, stop, job, most)
     by_network = weigh_support(support.features, support.context, count, layers)
     weights = blend(by_network, kernel_weights, share)
     values, rows = np.empty(len(weights)), np.empty(len(weights), np.int64)

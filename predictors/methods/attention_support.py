@@ -14,6 +14,7 @@ from predictors.memory.columns import (
     Columns,
     JobQuery,
     RowWindow,
+    is_known,
     width,
 )
 from predictors.methods.attention_features import (
@@ -96,7 +97,7 @@ def gather(
     context[:] = 0
     while newest >= stop:
         newest = columns[1][PREVIOUS, newest]
-    count, own = admit_own(columns, (first, newest), job, support)
+    count, own = admit_own(columns, window, newest, job, support)
     others = 0
     if own < NEWCOMER:
         count, others = admit_others(columns, (first, stop), job, count, support)
@@ -113,14 +114,16 @@ def gather(
 
 @compiled
 def admit_own(
-    columns: Columns, rows: tuple[int, int], job: JobQuery, support: Support
+    columns: Columns, window: RowWindow, row: int, job: JobQuery, support: Support
 ) -> tuple[int, int]:
-    """Admit runs of the user; return the numbers of support points and of runs searched."""
-    first, row = rows
+    """Admit runs of the user, linked backwards from a row.
+
+    Return the numbers of support points and of runs searched.
+    """
     numbers, attributes, _ = columns
     scaled, likes = np.empty(SCALED, np.int64), np.empty(LIKE, np.int64)
     count = own = like = alike = again = 0
-    while row >= first and own < SEARCHED:
+    while own < SEARCHED and is_known(columns, window, row):
         same = attributes[APPLICATION, row] == job.application
         request = numbers[REQUEST, row]
         is_like = same and request == job.request and width(numbers, row) == job.processors

@@ -11,7 +11,7 @@ from predictors.base import USUAL
 from predictors.candidates import Wanted
 from predictors.distribution import Evidence
 from predictors.jobs import LATEST_TIME, Completion, Submission
-from predictors.memory.calibration import Calibrated, Calibration, capacity_for
+from predictors.memory.calibration import KEPT_RUNS, Calibrated, Calibration, capacity_for
 from predictors.memory.columns import Floats, Ids, RowWindow, Running
 from predictors.memory.histograms import LONGEST_WINDOW
 from predictors.memory.job_table import LATE_JOBS, JobTable
@@ -60,7 +60,8 @@ class Forest(DistributionMethod):
         self._history = whole_number("history", history, SCALING, 1_000_000)
         self._in_leaves = self._history // 2
         self._model = shipped().model
-        super().__init__(price, JobTable(self._capacity, names_jobs=True, has_costs=True))
+        table = JobTable(self._capacity, kept=KEPT_RUNS, names_jobs=True, has_costs=True)
+        super().__init__(price, table)
         self._learn(learned)
 
     @property

@@ -16,6 +16,7 @@ from predictors.memory.columns import (
     GROUP,
     MEMORY,
     NONCONFORMITY,
+    NONE_KEPT,
     PIT,
     PREVIOUS,
     QUEUE,
@@ -29,6 +30,7 @@ from predictors.memory.columns import (
     JobQuery,
     RowWindow,
     Running,
+    is_known,
     rows_until,
     usage,
     width,
@@ -63,17 +65,17 @@ def kernel(columns: Columns, row: int, job: JobQuery) -> float:
 
 @compiled
 def weigh_runs(
-    columns: Columns, rows: tuple[int, int, int], job: JobQuery, most: int
+    columns: Columns, window: RowWindow, stop: int, job: JobQuery, most: int
 ) -> tuple[RowIds, Floats]:
     """Return the rows of the user's last runs, newest first, and their weights.
 
     Args:
-        rows: first row, end of rows, and a row from which those of the user are linked backwards.
+        stop: end of the rows that had ended in time.
     """
-    first, stop, row = rows
+    row = window.newest
     found, weights = np.empty(most, np.int64), np.empty(most)
     own, age = 0, 1.0
-    while row >= first and own < most:
+    while is_known(columns, window, row) and own < most:
         if row < stop:
             found[own], weights[own] = row, age * kernel(columns, row, job)
             age *= _AGEING
@@ -94,7 +96,7 @@ def weigh(
     most, history = settings
     numbers = columns[0]
     first, stop = ended_rows(numbers, window, history)
-    runs, weights_of_runs = weigh_runs(columns, (first, stop, window.newest), job, most)
+    runs, weights_of_runs = weigh_runs(columns, window, stop, job, most)
     own, others = len(runs), OTHERS if stop - first >= OTHERS else 0
     values, weights = np.empty(own + others), np.empty(own + others)
     rows = np.full(own + others, NO_ROW, np.int64)
@@ -172,7 +174,7 @@ def job_of(columns: Columns, row: int) -> JobQuery:
 def window_of(columns: Columns, row: int, first: int) -> RowWindow:
     """Return the rows from ``first`` on that may count for a run at its submission."""
     newest = int(np.int64(columns[1][PREVIOUS, row]))
-    return RowWindow(first, row, columns[0][SUBMIT, row], newest)
+    return RowWindow(first, row, columns[0][SUBMIT, row], newest, NONE_KEPT)
 
 
 @compiled

@@ -6,7 +6,7 @@ from predictors.answers import Bounds, DistributionMethod
 from predictors.candidates import Wanted
 from predictors.distribution import Evidence
 from predictors.jobs import Submission
-from predictors.memory.calibration import Calibrated, Calibration, capacity_for
+from predictors.memory.calibration import KEPT_RUNS, Calibrated, Calibration, capacity_for
 from predictors.memory.columns import RowWindow, Running
 from predictors.memory.job_table import JobTable
 from predictors.methods import kernel
@@ -64,7 +64,8 @@ class LeastCost(DistributionMethod):
     def __init__(self, *, price: float = 1.0, window: int = 128, history: int = 20_000) -> None:
         self._window = whole_number("window", window, 1, 1000)
         self._history = whole_number("history", history, kernel.SCALING, 1_000_000)
-        super().__init__(price, JobTable(capacity_for(self._history), names_jobs=True))
+        kept = max(KEPT_RUNS, self._window)
+        super().__init__(price, JobTable(capacity_for(self._history), kept=kept, names_jobs=True))
         self._calibration = Calibration(self._recent, self._score)
 
     @property

@@ -257,6 +257,7 @@ LONG_DEFAULT = Server(default="24:00:00")
         ({"interval": SURE | {"upper": 57_600.0}}, {}, None),
         ({"interval": None}, {}, None),
         ({"basis": {"jobs": 5, "reason": "young-cluster"}}, {}, None),
+        ({"basis": {"jobs": 4, "reason": "history"}}, {}, None),
         ({}, {"mode": "soft"}, None),
     ],
 )

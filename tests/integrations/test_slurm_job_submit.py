@@ -497,6 +497,7 @@ def upper(seconds, coverage=0.9):
         (JOB | {"time_limit": UNSET}, {"interval": None}, None),
         (JOB | {"time_limit": UNSET}, {"basis": {"jobs": 5, "reason": "young-cluster"}}, None),
         (JOB | {"time_limit": UNSET}, {"basis": {"jobs": 16, "reason": "others"}}, None),
+        (JOB | {"time_limit": UNSET}, {"basis": {"jobs": 4, "reason": "history"}}, None),
         (JOB | {"time_limit": UNSET, "partition": "long"}, {}, None),
     ],
 )

@@ -224,6 +224,13 @@ def test_a_job_without_a_walltime_gets_one_only_where_the_site_wants_it(
         assert line in passed
 
 
+def test_a_few_runs_of_the_user_set_no_walltime(tmp_path):
+    answer = prediction(basis={"jobs": 4, "reason": "history"})
+    assert (
+        answered(tmp_path, answer, b"#!/bin/sh\n./relax\n", **DEFAULT)[0] == b"#!/bin/sh\n./relax\n"
+    )
+
+
 def test_too_little_history_sets_no_walltime_and_tells_no_range(tmp_path):
     answer = prediction(basis={"jobs": 5, "reason": "young-cluster"})
     passed, _ = answered(tmp_path, answer, b"#!/bin/sh\n./relax\n", **DEFAULT)

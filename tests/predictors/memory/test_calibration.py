@@ -24,6 +24,8 @@ from predictors.registry import UNCERTAIN, create
 
 SHARES = (0.05, 0.5, 0.9, 0.99)
 
+NO_SCORES = np.empty(0)
+
 
 def log(jobs: int, seed: int = 7) -> list[Completion]:
     """Runs of ten users in roughly the order of their ends; some wait, some last."""
@@ -369,7 +371,7 @@ def counted(levels: dict[int, list[float]]) -> histograms.Histograms:
 
 def test_jobs_of_new_users_are_corrected_by_those_of_new_users_above_all():
     bins = counted({0: [0.95] * 300, 1: [], 2: [0.5] * 1500})
-    new, unseen, familiar = (corrected((bins, group), 0, 0.8) for group in range(3))
+    new, unseen, familiar = (corrected((bins, group, NO_SCORES), 0, 0.8) for group in range(3))
     assert new == pytest.approx(0.95, abs=1e-3)
     assert familiar == pytest.approx(0.5, abs=1e-3)
     assert unseen == pytest.approx(0.5, abs=1e-3), "without runs like it, all runs count"
@@ -383,9 +385,21 @@ def test_a_corrected_level_is_the_least_that_the_share_of_runs_and_one_more_did_
     runs = len(levels)
     wanted = min(1.0, share * (runs + 1) / runs)
     least = sorted(levels)[max(0, ceil((wanted - histograms.ROUNDING) * runs) - 1)]
-    assert corrected((bins, 0), 0, share) == pytest.approx(least, abs=3e-4)
+    assert corrected((bins, 0, NO_SCORES), 0, share) == pytest.approx(least, abs=3e-4)
     below = sum(level < 0.5 for level in levels) / runs
-    assert share_within((bins, 0), 0.5) == pytest.approx(below)
+    assert share_within((bins, 0, NO_SCORES), 0.5) == pytest.approx(below)
+
+
+def test_a_width_that_clearly_did_not_hold_for_the_users_last_runs_is_replaced_by_one_that_did():
+    scores = np.arange(64) / 64
+    held = calibration.width_that_held
+    assert held(scores, 0.9, 0.9) == 0.9
+    assert held(scores, 0.9, 0.77) == 0.77, "14 outside, of the 6.4 that may be: no clear miss"
+    assert held(scores, 0.9, 0.74) == 58 / 64
+    assert held(np.full(64, 0.5), 0.9, 1.0) == 1.0, "too wide is no danger"
+    assert held(np.full(3, 0.5), 0.9, 0.1) == 0.5
+    assert held(np.full(2, 0.5), 0.9, 0.1) == 0.1, "two runs say nothing"
+    assert held(NO_SCORES, 0.9, 0.1) == 0.1
 
 
 def test_of_nobody_nothing_is_known_even_where_a_row_was_of_somebody():
@@ -419,7 +433,7 @@ def test_how_much_is_known_of_a_user_is_counted_in_runs_that_had_ended():
     for end in range(1, 15):
         run = Completion(submission=first, start_time=0.0, end_time=float(end), runtime=1.0)
         table.add(run)
-    _, stop, _, newest = table.window(first)
+    _, stop, _, newest, _ = table.window(first)
     found = [
         calibration.familiarity(table.columns, (0, ended), newest) for ended in (0, 1, 9, 10, 14)
     ]

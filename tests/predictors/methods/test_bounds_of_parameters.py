@@ -70,9 +70,9 @@ DEFAULTS = {
     ),
     "least-cost": (
         {"price": 1.0, "window": 128, "history": 20_000},
-        Memory(latest_jobs=30_000),
+        Memory(jobs_per_user=192, latest_jobs=30_000),
     ),
-    "attention": ({"price": 1.0, "history": 20_000}, Memory(latest_jobs=40_000)),
+    "attention": ({"price": 1.0, "history": 20_000}, Memory(jobs_per_user=192, latest_jobs=40_000)),
 }
 """What methods do where a site says nothing, and how much of its history a service reads then."""
 
