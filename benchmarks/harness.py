@@ -252,13 +252,18 @@ def requests(jobs: int, after: int, token: str, method: str | None = None) -> li
     return [
         post(
             "/v1/predictions",
-            msgspec.json.encode(
-                msgspec.to_builtins(submission_of(chance, f"s{job}", now + job)) | named
-            ),
+            msgspec.json.encode(body_of(submission_of(chance, f"s{job}", now + job)) | named),
             token=token,
         )
         for job in range(jobs)
     ]
+
+
+def body_of(submission: Submission) -> dict[str, object]:
+    """The fields of a body that a submit filter sends."""
+    return {
+        name: each for name, each in msgspec.to_builtins(submission).items() if each is not None
+    }
 
 
 def prepared(file: Path, jobs: int) -> str:

@@ -68,6 +68,10 @@ class InternedNames:
         """Return the id of a string in use, else UNKNOWN."""
         return UNKNOWN if text is None else self._ids.get(text, UNKNOWN)
 
+    def find_or_new(self, text: str | None) -> int:
+        """Return the id of a string in use, else NEW; UNKNOWN for None."""
+        return UNKNOWN if text is None else self._ids.get(text, NEW)
+
     def acquire(self, text: str | None) -> int:
         """Count one more use of a string and return its id; UNKNOWN for None."""
         if text is None:
@@ -196,13 +200,19 @@ class JobTable:
 
     def job(self, submission: Submission) -> JobQuery:
         """Return a job as methods compare it with the stored runs."""
+        return self.job_named(submission, submission.group, submission.application)
+
+    def job_named(
+        self, submission: Submission, group: str | None, application: str | None
+    ) -> JobQuery:
+        """Like ``job``, with another group and application."""
         users, groups, queues, applications = self._interned
         memory = submission.requested_memory
         return JobQuery(
-            _id_or_new(users, submission.user),
-            _id_or_new(groups, submission.group),
-            _id_or_new(queues, submission.queue),
-            _id_or_new(applications, submission.application),
+            users.find_or_new(submission.user),
+            groups.find_or_new(group),
+            queues.find_or_new(submission.queue),
+            applications.find_or_new(application),
             float(submission.requested_walltime),
             float(submission.requested_processors or 1),
             math.nan if memory is None else float(memory),
@@ -381,11 +391,6 @@ def _longer(ids: Ids, length: int, filling: int) -> Ids:
     longer = np.full(length, filling, dtype=ids.dtype)
     longer[: len(ids)] = ids
     return longer
-
-
-def _id_or_new(interned: InternedNames, text: str | None) -> int:
-    found = interned.find(text)
-    return NEW if found == UNKNOWN and text is not None else found
 
 
 def features_of(submission: Submission) -> Features:

@@ -123,7 +123,7 @@ class Attention(DistributionMethod):
         )
 
     def _job(self, submission: Submission) -> JobQuery:
-        return self._recent.job(normalised(submission))
+        return self._recent.job_named(submission, *compared_names(submission))
 
     def _score(self, begin: int, end: int) -> None:
         """Score rows, none of which depends on another."""
@@ -147,10 +147,14 @@ def on_two_cores(begin: int, end: int, work: Callable[[int, int], None]) -> None
         later.result()
 
 
+def compared_names(submission: Submission) -> tuple[str | None, str | None]:
+    """Return the project or else the group, and the application without digits."""
+    return submission.project or submission.group, without_digits(submission.application)
+
+
 def normalised(submission: Submission) -> Submission:
-    """Return the submission without digits in its application, with its project as group."""
-    application = without_digits(submission.application)
-    group = submission.project or submission.group
+    """Return the submission with the names by which it is compared."""
+    group, application = compared_names(submission)
     if application == submission.application and group == submission.group:
         return submission
     return replace(submission, application=application, group=group)

@@ -16,7 +16,7 @@ from predictors.memory.columns import Floats, Ids, RowWindow, Running
 from predictors.memory.histograms import LONGEST_WINDOW
 from predictors.memory.job_table import LATE_JOBS, JobTable
 from predictors.methods import forest_decision
-from predictors.methods.attention import normalised, on_two_cores
+from predictors.methods.attention import compared_names, normalised, on_two_cores
 from predictors.methods.attention_features import Singles
 from predictors.methods.attention_network import shipped
 from predictors.methods.forest_features import FEATURES
@@ -80,7 +80,7 @@ class Forest(DistributionMethod):
         return forest_decision.distribution(
             self._recent.columns,
             self._recent.window(submission),
-            self._recent.job(normalised(submission)),
+            self._recent.job_named(submission, *compared_names(submission)),
             self._settings,
             self._model,
             self._trees,
@@ -99,7 +99,7 @@ class Forest(DistributionMethod):
         return forest_decision.bounds(
             self._recent.columns,
             window,
-            self._recent.job(normalised(submission)),
+            self._recent.job_named(submission, *compared_names(submission)),
             self._settings,
             self._model,
             self._trees,
