@@ -1,6 +1,7 @@
 """Files of ended runs: a table of readers by format, for every command that reads a log."""
 
 import re
+import time
 import zlib
 from codecs import BOM_UTF8
 from collections import Counter
@@ -10,11 +11,12 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
+import numpy as np
 
 from predictors.jobs import DEFAULT_CLUSTER
 from service.adapters.csv_table import NEEDED, read_table
 from service.adapters.pbs import read_accounting
-from service.adapters.runs import SkippedError
+from service.adapters.runs import OVERRUN_SECONDS, Doubt, SkippedError
 from service.adapters.sacct_text import read_sacct
 from service.adapters.slurm_json import read_sacct_json
 from simulator.traces.cleaning import REPLAY_RULES, clean
@@ -96,7 +98,9 @@ def read_swf_log(source: Source, cluster: str | None, _zone: tzinfo) -> HistoryF
     jobs, left_out = clean(trace, REPLAY_RULES)
     runs = completions(jobs, cluster=cluster or DEFAULT_CLUSTER)
     reports = (ReportedCompletion(completion=run) for run in runs)
-    doubts = {} if trace.unix_start or not len(jobs) else {NO_UNIX_START: len(jobs)}
+    future = int(np.count_nonzero(trace.unix_start + jobs.end > time.time() + OVERRUN_SECONDS))
+    known = {NO_UNIX_START: 0 if trace.unix_start else len(jobs), str(Doubt.FUTURE): future}
+    doubts = {doubt: runs for doubt, runs in known.items() if runs}
     return HistoryFile(reports, len(jobs), trace.rejects, left_out, doubts)
 
 

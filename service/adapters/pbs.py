@@ -102,7 +102,7 @@ def _run(
     prediction_id, replaced_id = _prediction_ids(values)
     return ended_run(
         job_id=text(job_id),
-        submit=moment(values.get("ctime") or values.get("qtime"), UTC),
+        submit=moment(values.get("ctime"), UTC) or moment(values.get("qtime"), UTC),
         start=moment(values.get("start"), UTC),
         end=end,
         elapsed=clock(values.get("resources_used.walltime")),

@@ -3,7 +3,6 @@
 Where fields of a record contradict each other, the result says which one is believed.
 """
 
-import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from predictors.facts import Facts
-from predictors.jobs import DEFAULT_CLUSTER, LATEST_TIME, Completion, Status, Submission
+from predictors.jobs import DEFAULT_CLUSTER, LATEST_TIME, LONGEST, Completion, Status, Submission
 from service.adapters.values import is_text_of_no_time
 from terminal.exit_codes import ExitCode
 
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
 
 SLACK_SECONDS = 10.0
 """Seconds by which the clocks and the rounding of a resource manager explain a difference."""
+
+EXCESS_SECONDS = 60.0
+"""Seconds by which an elapsed time is beyond start to end in many records of PBS."""
 
 LEAST_SHARE = 0.1
 """Share of the span from start to end below which an elapsed time needs proof of a suspension."""
@@ -47,6 +49,7 @@ class Doubt(StrEnum):
     FEW_PROCESSORS = "with fewer processors than nodes: a processor for each node counts"
     SUBMITTED_LATER = "submitted after the start: the start counts"
     OVERRUN = "that lasted over twice the request: the request counts as it is"
+    FUTURE_END = "that ended in the future beside an elapsed time: the elapsed time counts"
     FUTURE = "that ended in the future: a clock or the time zone is wrong"
 
 
@@ -89,7 +92,9 @@ def _beyond_span(elapsed: float, span: float) -> tuple[float, Doubt | None]:
     is_clock = elapsed > 0 and any(
         abs(elapsed - span - each) <= SLACK_SECONDS for each in CLOCK_CHANGES
     )
-    return (elapsed, Doubt.CLOCK_CHANGE) if is_clock else (span, None)
+    if is_clock:
+        return elapsed, Doubt.CLOCK_CHANGE
+    return span, Doubt.ELAPSED if elapsed - EXCESS_SECONDS > span >= 0 else None
 
 
 def _is_possible(
@@ -138,6 +143,7 @@ class Reason(StrEnum):
     UNKNOWN_START = "unknown start time"
     UNKNOWN_END = "unknown end time"
     ENDS_BEFORE_START = "the run ends before it starts"
+    ENDLESS = "the run lasts over 31 years: a clock was wrong"
     UNKNOWN_STATE = "in a state that this version does not know"
     TOO_MANY_CLUSTERS = "of one cluster more than the setting max_clusters allows"
     NO_TIME = "a time is written in no form that is known"
@@ -249,6 +255,10 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
     began = _moment(start, Reason.UNKNOWN_START)
     ended = _moment(end, Reason.UNKNOWN_END)
     submitted = _moment(submit, Reason.UNKNOWN_SUBMIT)
+    doubts: tuple[Doubt, ...] = ()
+    latest = time.time() + OVERRUN_SECONDS
+    if elapsed and ended > latest >= began + elapsed:
+        ended, doubts = began + elapsed, (Doubt.FUTURE_END,)
     runtime, doubt = checked_elapsed(
         elapsed,
         span=ended - began,
@@ -260,9 +270,11 @@ def ended_run(  # noqa: PLR0913  one keyword for each fact of a run
     ended = began + runtime if doubt is Doubt.CLOCK_CHANGE else ended
     if ended < began:
         raise SkippedError(Reason.ENDS_BEFORE_START)
+    if runtime > LONGEST:
+        raise SkippedError(Reason.ENDLESS)
     if job_id is None:
         raise SkippedError(Reason.NO_JOB_ID)
-    doubts = (doubt,) if doubt else ()
+    doubts = (*doubts, doubt) if doubt else doubts
     if processors and nodes and nodes > processors:
         doubts, processors = (*doubts, Doubt.FEW_PROCESSORS), nodes
     submission = Submission(
@@ -306,7 +318,7 @@ def _moment(time: float | None, reason: Reason) -> float:
 
 
 def _request(seconds: float | None) -> float:
-    if seconds is None or not 0 < seconds < math.inf:
+    if seconds is None or not 0 < seconds <= LONGEST:
         raise SkippedError(Reason.NO_LIMIT)
     return seconds
 

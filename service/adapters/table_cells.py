@@ -15,13 +15,14 @@ from service.adapters.runs import Reason, SkippedError
 from service.adapters.slurm_fields import status_of
 from service.adapters.submission_facts import line
 from service.adapters.values import (
+    EPOCH_SECONDS,
     LARGEST,
     MOST,
     UNSET,
     count,
+    date_seconds,
     is_word_for_nothing,
     kibibytes,
-    moment,
     number,
     text,
 )
@@ -104,9 +105,9 @@ def time_in(cell: str, form: Form) -> float | None:
     Raises:
         CellError: the form is not named, and the time could be read in several ways.
     """
-    digits = float(cell) if _DIGITS.fullmatch(cell) else None
-    if is_word_for_nothing(cell) or digits in UNSET:
+    if _is_nothing(cell):
         return None
+    digits = float(cell) if _DIGITS.fullmatch(cell) else None
     if form.name in TIME_UNITS and digits is not None:
         return digits * TIME_UNITS[form.name] or None
     if form.name and form.name not in TIME_UNITS:
@@ -114,12 +115,13 @@ def time_in(cell: str, form: Form) -> float | None:
     if digits is not None:
         return _of_some_unit(digits)
     utc = re.sub(r" ?(?:UTC|GMT)$", "Z", cell)
-    found = moment(utc, form.zone) or _by_patterns(" ".join(cell.split()), form.zone)
+    found = date_seconds(utc, form.zone)
+    found = _by_patterns(" ".join(cell.split()), form.zone) if found is None else found
     if found is None:
         raise CellError(
             "which is no certain time: name its form, such as :%d/%m/%Y %H:%M:%S, or :ms"
         )
-    return found
+    return found if found > EPOCH_SECONDS else None
 
 
 def _of_some_unit(digits: float) -> float | None:
@@ -155,9 +157,7 @@ def duration_in(cell: str, form: Form) -> float | None:
     Raises:
         CellError: it is no duration, or hours and minutes could be minutes and seconds.
     """
-    if is_word_for_nothing(cell) or cell.lower() in _NO_LIMITS or _NEGATIVE.fullmatch(cell):
-        return None
-    if _DIGITS.fullmatch(cell) and float(cell) in UNSET:
+    if _is_nothing(cell) or cell.lower() in _NO_LIMITS or _NEGATIVE.fullmatch(cell):
         return None
     if number(cell) is not None:
         return _digits(cell) * DURATION_UNITS[form.name or "s"]
@@ -175,8 +175,8 @@ def duration_in(cell: str, form: Form) -> float | None:
 
 def count_in(cell: str, _form: Form) -> int | None:
     """Return a number of processors or nodes; None for none."""
-    digits = None if is_word_for_nothing(cell) else _digits(cell)
-    if digits and digits not in UNSET and not (digits.is_integer() and digits < MOST):
+    digits = None if _is_nothing(cell) else _digits(cell)
+    if digits and not (digits.is_integer() and digits < MOST):
         raise CellError(f"which is no whole number below {MOST:,}")
     return count(digits)
 
@@ -187,7 +187,7 @@ def size_in(cell: str, form: Form) -> float | None:
     Raises:
         CellError: it is no size, or a number without a unit.
     """
-    if is_word_for_nothing(cell) or number(cell) == 0 or _NEGATIVE.fullmatch(cell):
+    if _is_nothing(cell) or number(cell) == 0 or _NEGATIVE.fullmatch(cell):
         return None
     named = f"{cell}{form.name or ''}" if number(cell) is not None else cell
     size = kibibytes(re.sub(r"(?i)(?<=[kmgt])i?b?$", "b", named), unit="")
@@ -213,7 +213,7 @@ def status_in(cell: str, _form: Form) -> Status:
 
 def exit_code_in(cell: str, _form: Form) -> Status | None:
     """Return the end of a run by its exit code, such as ``0`` or ``0:0``."""
-    if is_word_for_nothing(cell):
+    if _is_nothing(cell):
         return None
     code = cell.partition(":")[0]
     return Status.COMPLETED if _digits(code.lstrip("-")) == 0 else Status.FAILED
@@ -262,6 +262,11 @@ def features_in(cell: str, _form: Form) -> dict[str, float | str]:
     if len(found) > MOST_FEATURES or not all(abs(each) <= LARGEST for each in numbers):
         raise CellError(f"which has more than {MOST_FEATURES} features, or a number over 1e15")
     return found
+
+
+def _is_nothing(cell: str) -> bool:
+    """Return whether a cell is a word for nothing, or a number that Slurm has for it."""
+    return is_word_for_nothing(cell) or bool(_DIGITS.fullmatch(cell) and float(cell) in UNSET)
 
 
 def _digits(cell: str) -> float:

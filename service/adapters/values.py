@@ -19,6 +19,9 @@ MOST = 2**31
 UNSET = frozenset({0xFFFFFFFE, 0xFFFFFFFF, float(0xFFFFFFFFFFFFFFFF)})
 """Slurm's NO_VAL and INFINITE in 32 bits, and in 64 as floats have both."""
 
+EPOCH_SECONDS = 2 * 86400.0
+"""Seconds from 1970 on in which a date is a time of 0 that was written in some zone."""
+
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,6})\d*)? ?(?:(Z)|([+-]\d\d):?(\d\d)?)?"
 )
@@ -76,21 +79,32 @@ def count(value: Any) -> int | None:
 def moment(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:
     """Return Unix seconds of a time in seconds, or as ``2026-11-21T04:19:08`` in ``zone``.
 
-    A blank may stand for the T, a fraction of a second may follow, and a zone of its own, such as
-    ``Z`` or ``+0100``. Of a time that comes twice in autumn ``fold`` 0 is the first one, 1 the
-    second.
+    None is an unset time, or one of no known form. Of a time that comes twice in autumn ``fold`` 0
+    is the first one, 1 the second.
     """
-    if isinstance(value, str) and (match := _TIME.fullmatch(value.strip())):
-        day, clock_time, fraction, is_utc, hours, minutes = match.groups()
-        offset = "+00:00" if is_utc else f"{hours}:{minutes or '00'}" if hours else ""
-        try:
-            time = datetime.fromisoformat(f"{day}T{clock_time}{offset}")
-            time = time if offset else time.replace(tzinfo=zone, fold=fold)
-            return time.timestamp() + float(f"0.{fraction or 0}")
-        except (ValueError, OverflowError):
-            return None
-    found = number(value)
-    return found or None
+    dated = date_seconds(value, zone, fold=fold)
+    if dated is not None:
+        return dated if dated > EPOCH_SECONDS else None
+    return number(value) or None
+
+
+def date_seconds(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:
+    """Return Unix seconds of a date and time; None for anything else.
+
+    A blank may stand for the T, a fraction of a second may follow, and a zone of its own, such as
+    ``Z`` or ``+0100``.
+    """
+    match = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
+    if not match:
+        return None
+    day, clock_time, fraction, is_utc, hours, minutes = match.groups()
+    offset = "+00:00" if is_utc else f"{hours}:{minutes or '00'}" if hours else ""
+    try:
+        time = datetime.fromisoformat(f"{day}T{clock_time}{offset}")
+        time = time if offset else time.replace(tzinfo=zone, fold=fold)
+        return time.timestamp() + float(f"0.{fraction or 0}")
+    except (ValueError, OverflowError):
+        return None
 
 
 def is_word_for_nothing(value: str) -> bool:
@@ -106,7 +120,7 @@ def is_text_of_no_time(value: Any) -> bool:
     """
     if not isinstance(value, str) or is_word_for_nothing(value):
         return False
-    return moment(value, UTC) is None and _parsed(value) is None
+    return date_seconds(value, UTC) is None and _parsed(value) is None
 
 
 def kibibytes(value: Any, *, unit: str) -> float | None:

@@ -187,20 +187,21 @@ def recorded_runs(log: LogFile, format_: str, history: "HistoryFile") -> "Record
     Raises:
         CommandError: lines are malformed, or the file mixes clusters.
     """
-    from simulator.traces.completions import submitted_at, trace_of
+    from simulator.traces.completions import RunColumns, submitted_at
 
     if log.on_error is OnError.REFUSE:
         refuse_malformed({log.path: history}, "Nothing was played", "leaves them out")
-    reports = [*history.reports]
-    clusters = sorted({report.completion.submission.cluster for report in reports})
+    columns, clusters = RunColumns(), set()
+    for report in history.reports:
+        clusters.add(report.completion.submission.cluster)
+        columns.append(submitted_at(report.completion, report.eligible_time), report.gpus)
     if len(clusters) > 1:
         raise CommandError(
-            f"{log.path} has jobs of the clusters {', '.join(clusters)}; each has its own "
+            f"{log.path} has jobs of the clusters {', '.join(sorted(clusters))}; each has its own "
             "scheduler and needs its own file.",
             ExitCode.USAGE,
         )
-    eligible = [submitted_at(report.completion, report.eligible_time) for report in reports]
-    recorded = trace_of(eligible, [report.gpus for report in reports])
+    recorded = columns.recorded()
     return replace(
         recorded,
         trace=replace(recorded.trace, rejects=tuple(history.rejected)),

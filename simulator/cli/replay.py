@@ -265,7 +265,7 @@ def played_log(
         NoJobError: nothing is left to play.
     """
     from simulator.traces.cleaning import REPLAY_RULES, NoJobError, clean
-    from simulator.traces.completions import completions
+    from simulator.traces.completions import LoggedRuns
 
     cleaned, removed = clean(recorded.trace, (*REPLAY_RULES, *further_rules))
     played = cleaned.select(slice(limit))
@@ -274,7 +274,7 @@ def played_log(
         name=Path(file).name,
         recorded=replace(recorded, trace=played),
         cluster=cluster,
-        runs=list(completions(played, cluster=cluster)),
+        runs=LoggedRuns(played, cluster),
         left_out=left_out,
         rejected=recorded.trace.rejects,
     )

@@ -14,7 +14,7 @@ from predictors.jobs import Completion, Prediction, Submission
 from predictors.measures import Seconds
 from predictors.memory.running_jobs import Start
 from simulator.replay.method_spec import MethodSpec
-from simulator.traces.completions import completions
+from simulator.traces.completions import LoggedRuns
 from simulator.traces.trace import Trace
 
 Item = TypeVar("Item")
@@ -323,7 +323,7 @@ def replay_alone(
 ) -> Answers:
     """Play the jobs of a cleaned trace, as runs of a cluster, to one method in this process."""
     player = InProcess.with_intervals({spec.label: spec.predictor()})
-    runs = list(completions(trace, cluster=cluster))
+    runs = LoggedRuns(trace, cluster)
     return replay(runs, player, levels=levels).answers[spec.label]
 
 

@@ -1,10 +1,12 @@
 """Converts a trace into the domain's completions, and recorded completions into a trace."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from sys import intern
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from msgspec.structs import replace
@@ -28,6 +30,9 @@ UNKNOWN = -1
 
 BLOCK = 10_000
 """Jobs that are converted to Python objects at once: a million at once takes 250 MB."""
+
+SMALL_BLOCK, KEPT_BLOCKS = 1000, 64
+"""Jobs of a block that is read out of order, and number of blocks that stay converted."""
 
 SWF_STATUSES: Mapping[Status, int] = {
     Status.COMPLETED: 1,
@@ -59,6 +64,37 @@ def usable_runs(path: str | Path, limit: int | None = None) -> list[Completion]:
     if not len(jobs):
         raise NoJobError(Path(path).name, "played", removed)
     return list(completions(jobs.select(slice(limit))))
+
+
+class LoggedRuns(Sequence[Completion]):
+    """The runs of a cleaned trace, converted where they are read: only the last blocks are kept."""
+
+    def __init__(self, trace: Trace, cluster: str = DEFAULT_CLUSTER) -> None:
+        self._trace, self._cluster = trace, cluster
+        self._block = lru_cache(maxsize=KEPT_BLOCKS)(self._read)
+
+    def _read(self, number: int) -> list[Completion]:
+        block = slice(number * SMALL_BLOCK, (number + 1) * SMALL_BLOCK)
+        return list(_completions(self._trace.select(block), self._cluster))
+
+    def __len__(self) -> int:
+        return len(self._trace)
+
+    @overload
+    def __getitem__(self, place: int) -> Completion: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> "LoggedRuns": ...
+
+    def __getitem__(self, place: int | slice) -> "Completion | LoggedRuns":
+        """Return the run at a place, or those of a slice."""
+        if isinstance(place, slice):
+            return LoggedRuns(self._trace.select(place), self._cluster)
+        number, offset = divmod(range(len(self))[place], SMALL_BLOCK)
+        return self._block(number)[offset]
+
+    def __iter__(self) -> Iterator[Completion]:
+        return completions(self._trace, cluster=self._cluster)
 
 
 def _completions(trace: Trace, cluster: str) -> Iterator[Completion]:
@@ -147,9 +183,17 @@ class Numbers:
             return UNKNOWN
         return self._numbers.setdefault(name, len(self._numbers) + 1)
 
-    def names(self) -> dict[int, str]:
-        """Return the names by their numbers."""
-        return {number: name for name, number in self._numbers.items()}
+    def in_order(self, column: Integers) -> tuple[Integers, dict[int, str]]:
+        """Return a column with numbers in the order of their lines, and the names by number."""
+        found, first = np.unique(column, return_index=True)
+        found = found[np.argsort(first)]
+        found = found[found != UNKNOWN]
+        numbers = np.full(len(self._numbers) + 1, UNKNOWN)
+        numbers[found] = np.arange(1, len(found) + 1)
+        names = [*self._numbers]
+        return np.where(column == UNKNOWN, UNKNOWN, numbers[column]), {
+            number: names[old - 1] for number, old in enumerate(found.tolist(), start=1)
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,68 +236,95 @@ def submitted_at(run: Completion, eligible_time: float | None) -> Completion:
     return replace(run, submission=replace(job, submit_time=time))
 
 
-def trace_of(
-    runs: Sequence[Completion], gpus: Sequence[tuple[int, int] | None] = ()
-) -> RecordedLog:
-    """Convert recorded runs to a trace, in the order of their submission.
+def trace_of(runs: Iterable[Completion]) -> RecordedLog:
+    """Convert recorded runs to a trace; see ``RunColumns``."""
+    columns = RunColumns()
+    for run in runs:
+        columns.append(run)
+    return columns.recorded()
+
+
+_RECORDED = (
+    "submit", "wait", "run", "allocated_processors", "requested_time", "requested_memory",
+    "status", "user", "group", "executable", "queue",
+)  # fmt: skip
+"""The fields of SWF that records of runs have."""
+
+_NAMED = ("user", "group", "executable", "queue", "account")
+
+
+class RunColumns:
+    """Recorded runs in columns, in a tenth of the memory of the runs.
 
     Every run has a number of its own, so a job that ran twice is two jobs. A run without a submit
     time counts as submitted at its start. Records do not contain the size of the machine, so the
     trace's header does not, either.
-
-    Args:
-        gpus: nodes of each run, and GPUs on each of them; None if unknown.
     """
-    order = sorted(range(len(runs)), key=lambda place: _submitted(runs[place]))
-    runs = [runs[place] for place in order]
-    origin = int(np.floor(_submitted(runs[0]))) if runs else 0
-    users, groups, applications, queues = Numbers(), Numbers(), Numbers(), Numbers()
-    accounts = Numbers()
-    accounts_of_jobs = [accounts.of(run.submission.project) for run in runs]
-    columns: dict[str, list[float]] = {name: [] for name in SWF_FIELDS}
-    for number, run in enumerate(runs, start=1):
-        job = run.submission
-        fields = {
-            "job": number,
-            "submit": _submitted(run) - origin,
-            "wait": max(0.0, run.start_time - _submitted(run)),
-            "run": run.runtime,
-            "allocated_processors": job.requested_processors or UNKNOWN,
-            "requested_processors": job.requested_processors or UNKNOWN,
-            "requested_time": job.requested_walltime,
-            "requested_memory": job.requested_memory or UNKNOWN,
-            "status": SWF_STATUSES.get(run.status, FAILED),
-            "user": users.of(job.user),
-            "group": groups.of(job.group),
-            "executable": applications.of(job.application),
-            "queue": queues.of(job.queue),
+
+    def __init__(self) -> None:
+        names = (*_RECORDED, "account", "nodes", "gpus")
+        self._columns: dict[str, array[Any]] = {
+            name: array("d" if name in REAL_FIELDS else "q") for name in names
         }
-        for name, column in columns.items():
-            column.append(fields.get(name, UNKNOWN))
-    arrays: dict[str, Any] = {
-        name: np.array(column, np.float64 if name in REAL_FIELDS else np.int64)
-        for name, column in columns.items()
-    }
-    arrays |= _gpu_columns([gpus[place] for place in order] if gpus else [])
-    header = {"UnixStartTime": str(origin)}
-    return RecordedLog(
-        Trace(**arrays, line=np.arange(1, len(runs) + 1), header=header),
-        users=users.names(),
-        groups=groups.names(),
-        applications=applications.names(),
-        queues=queues.names(),
-        accounts=accounts.names(),
-        accounts_of_jobs=np.array(accounts_of_jobs, np.int64) if accounts.names() else None,
-        job_ids=[run.submission.job_id for run in runs],
-    )
+        self._numbers = {name: Numbers() for name in _NAMED}
+        self._job_ids: list[str | None] = []
 
+    def append(self, run: Completion, gpus: tuple[int, int] | None = None) -> None:
+        """Add a run.
 
-def _gpu_columns(gpus: Sequence[tuple[int, int] | None]) -> dict[str, Any]:
-    """Return nodes and GPUs of each run, if any run had GPUs; a run that is unknown had none."""
-    if not any(pair and pair[1] for pair in gpus):
-        return {}
-    nodes, per_node = np.array([pair or (1, 0) for pair in gpus], np.int64).T.copy()
-    return {"nodes": nodes, "gpus": per_node}
+        Args:
+            gpus: nodes of the run, and GPUs on each of them; None if unknown.
+        """
+        job, submitted = run.submission, _submitted(run)
+        numbers = self._numbers
+        values = (
+            submitted,
+            max(0.0, run.start_time - submitted),
+            run.runtime,
+            job.requested_processors or UNKNOWN,
+            job.requested_walltime,
+            job.requested_memory or UNKNOWN,
+            SWF_STATUSES.get(run.status, FAILED),
+            numbers["user"].of(job.user),
+            numbers["group"].of(job.group),
+            numbers["executable"].of(job.application),
+            numbers["queue"].of(job.queue),
+            numbers["account"].of(job.project),
+            *(gpus or (1, 0)),
+        )
+        for column, value in zip(self._columns.values(), values, strict=True):
+            column.append(value)
+        self._job_ids.append(job.job_id)
+
+    def recorded(self) -> RecordedLog:
+        """Return the runs as a trace in the order of their submission; no column is left here."""
+        taken: dict[str, Any] = {}
+        order = np.argsort(np.asarray(self._columns["submit"]), kind="stable")
+        for name in [*self._columns]:
+            taken[name] = np.asarray(self._columns.pop(name))[order]
+        jobs = len(order)
+        origin = int(np.floor(taken["submit"][0])) if jobs else 0
+        taken["submit"] -= origin
+        taken["job"] = np.arange(1, jobs + 1)
+        taken["requested_processors"] = taken["allocated_processors"].copy()
+        names = {}
+        for name, numbers in self._numbers.items():
+            taken[name], names[name] = numbers.in_order(taken[name])
+        for name in set(SWF_FIELDS) - taken.keys():
+            taken[name] = np.full(jobs, UNKNOWN, np.float64 if name in REAL_FIELDS else np.int64)
+        accounts = taken.pop("account")
+        gpus = {name: taken.pop(name) for name in ("nodes", "gpus")}
+        taken |= gpus if gpus["gpus"].any() else {}
+        return RecordedLog(
+            Trace(**taken, line=taken["job"].copy(), header={"UnixStartTime": str(origin)}),
+            users=names["user"],
+            groups=names["group"],
+            applications=names["executable"],
+            queues=names["queue"],
+            accounts=names["account"],
+            accounts_of_jobs=accounts if names["account"] else None,
+            job_ids=[self._job_ids[place] for place in order.tolist()],
+        )
 
 
 def _submitted(run: Completion) -> float:

@@ -8,7 +8,7 @@ import pytest
 from predictors.jobs import Status
 from service.adapters import runs as contradictions
 from service.adapters.pbs import completion_of
-from service.adapters.runs import Doubt, checked_elapsed
+from service.adapters.runs import Doubt, Reason, checked_elapsed
 from service.adapters.sacct_text import read_sacct
 
 RECORD = (
@@ -72,7 +72,10 @@ def row(**changes):
         ({"ElapsedRaw": "1800", "TotalCPU": "04:00:00"}, 3600, (Doubt.ELAPSED,)),
         ({"ElapsedRaw": "7200"}, 7200, (Doubt.CLOCK_CHANGE,)),
         ({"End": "1709287260"}, 3600, (Doubt.CLOCK_CHANGE,)),
-        ({"ElapsedRaw": "90000"}, 3600, ()),
+        ({"ElapsedRaw": "90000"}, 3600, (Doubt.ELAPSED,)),
+        ({"End": "4294967296"}, 3600, (Doubt.FUTURE_END,)),  # a clock of the far future
+        ({"End": "2035-01-01T00:00:00", "ElapsedRaw": "60"}, 60, (Doubt.FUTURE_END,)),
+        ({"End": "2035-01-01T00:00:00", "TotalCPU": "09:00:00"}, 3600, (Doubt.FUTURE_END,)),
         ({"TimelimitRaw": "10"}, 3600, (Doubt.OVERRUN,)),
         ({"Submit": "1709288000"}, 3600, (Doubt.SUBMITTED_LATER,)),
     ],
@@ -82,6 +85,24 @@ def test_no_field_of_a_row_is_believed_against_the_others(changes, runtime, doub
     assert found.completion.runtime == runtime
     assert found.completion.end_time - found.completion.start_time >= runtime
     assert found.doubts == doubts
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"End": "2106-02-07T06:28:15", "ElapsedRaw": ""}, Reason.ENDLESS),
+        ({"TimelimitRaw": "4294967296"}, Reason.NO_LIMIT),
+        ({"Start": "1970-01-01T01:00:00"}, Reason.UNKNOWN_START),  # 0 in Berlin
+        ({"End": "1969-12-31T19:00:00"}, Reason.UNKNOWN_END),  # 0 in New York
+    ],
+)
+def test_a_sentinel_of_a_clock_or_a_limit_is_left_out_by_name(changes, reason):
+    assert row(**changes).reason is reason
+
+
+def test_a_record_without_a_creation_time_has_the_time_it_was_queued():
+    changed = RECORD.replace("ctime=1709287000", "ctime=Unknown qtime=1709287100")
+    assert completion_of(changed).completion.submission.submit_time == 1709287100
 
 
 def test_a_job_has_a_processor_on_each_of_its_nodes():

@@ -1,11 +1,19 @@
 """Recorded runs as a trace, and back."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from synth import SyntheticLog, synthesise
 
 from predictors.jobs import Completion, Status, Submission
-from simulator.traces.completions import completions, submitted_at, trace_of
+from simulator.traces.completions import (
+    LoggedRuns,
+    RunColumns,
+    completions,
+    submitted_at,
+    trace_of,
+)
 from simulator.traces.trace import SWF_FIELDS
 
 
@@ -59,3 +67,41 @@ def test_a_job_with_a_begin_time_is_submitted_then_at_the_latest_at_its_start(
     submission = Submission(requested_walltime=60, submit_time=100)
     run = Completion(submission=submission, start_time=150, end_time=160, runtime=10)
     assert submitted_at(run, eligible_time).submission.submit_time == submit
+
+
+def test_names_are_numbered_in_the_order_of_submissions_whatever_the_order_of_records():
+    def run(user, submit):
+        submission = Submission(requested_walltime=60, submit_time=submit, user=user)
+        return Completion(submission=submission, start_time=900, end_time=910, runtime=10)
+
+    records = [run("c", 300), run("a", 100), run(None, 50), run("b", 200), run("a", 400)]
+    recorded = trace_of(records)
+    assert recorded.trace.user.tolist() == [-1, 1, 2, 3, 1]
+    assert recorded.users == {1: "a", 2: "b", 3: "c"}
+
+
+def test_recorded_runs_take_a_tenth_of_their_memory():
+    runs = list(completions(synthesise(SyntheticLog(jobs=5000, seed=4))))
+    tracemalloc.start()
+    columns = RunColumns()
+    for each in runs:
+        columns.append(each)
+    held, _ = tracemalloc.get_traced_memory()
+    columns.recorded()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 150 * len(runs)
+    assert peak < 400 * len(runs)
+
+
+def test_runs_of_a_log_are_read_at_any_place_in_little_memory(monkeypatch):
+    monkeypatch.setattr("simulator.traces.completions.SMALL_BLOCK", 7)
+    monkeypatch.setattr("simulator.traces.completions.KEPT_BLOCKS", 2)
+    trace = synthesise(SyntheticLog(jobs=40, seed=4))
+    expected = list(completions(trace, cluster="hill"))
+    runs = LoggedRuns(trace, "hill")
+    places = [39, 0, 20, -1, 6, 7, 33, 0]
+    assert [runs[place] for place in places] == [expected[place] for place in places]
+    assert (list(runs), len(runs), list(runs[3:30])) == (expected, 40, expected[3:30])
+    with pytest.raises(IndexError):
+        runs[40]
