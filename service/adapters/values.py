@@ -126,6 +126,8 @@ def is_text_of_no_time(value: Any) -> bool:
 def kibibytes(value: Any, *, unit: str) -> float | None:
     """Return the KiB of a size with a unit; ``unit`` is for bare numbers, and w is for words.
 
+    A manager with a unit of its own, as Slurm, also has unset numbers.
+
     >>> kibibytes("4gb", unit=""), kibibytes("1kw", unit=""), kibibytes("500", unit="m")
     (4194304.0, 8.0, 512000.0)
     """
@@ -135,5 +137,7 @@ def kibibytes(value: Any, *, unit: str) -> float | None:
     size = _parsed(match[1]) or 0.0
     prefix = match[2].lower() or ("" if match[3] else unit)
     power = " kmgtpe".index(prefix or " ")
+    if unit and size in UNSET:
+        return None
     bytes_ = size * 1024**power * (_WORD_BYTES if match[3] in ("w", "W") else 1)
     return bytes_ / 1024 if bytes_ else None
