@@ -85,6 +85,8 @@ def slurm_walltime(written: str) -> float | None:
     """
     days, dash, rest = written.rpartition("-")
     parts = rest.split(":")
+    if len(parts) > 3:
+        return None
     if dash:
         parts += ["00"] * (3 - len(parts))
     elif len(parts) == 1:

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any, NamedTuple
 
 from service.adapters.pbs import cores_of
@@ -89,7 +89,7 @@ def request_in(script: str, notice: Notice = _unheard) -> dict[str, Any]:
     Raises:
         ScriptError: the walltime of a line is none.
     """
-    lines = script.splitlines()[:LONGEST]
+    lines = script.removeprefix("\ufeff").splitlines()[:LONGEST]
     parts = _components(_words(lines, _SBATCH, notice))
     components = [slurm_options(part, notice) for part in parts]
     if any(components):
@@ -109,12 +109,30 @@ def _words(lines: Iterable[str], mark: str, notice: Notice) -> list[Word]:
             break
         if line.startswith(mark):
             try:
-                texts = shlex.split(bare.removeprefix(mark), comments=True)
+                texts = _split(bare.removeprefix(mark), mark)
             except ValueError:
                 notice(f"line {number}: a quote is not closed; the line is left out")
                 continue
             words += [Word(text, number) for text in texts]
     return words
+
+
+def _split(text: str, mark: str) -> list[str]:
+    """Return the words of a line up to a comment, which begins a word under PBS.
+
+    A backslash at the end of the line, as of shells, does nothing.
+
+    Raises:
+        ValueError: a quote is not closed.
+    """
+    text = text.rstrip("\\")
+    if mark == _SBATCH:
+        return shlex.split(text, comments=True)
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = shlex.split(re.split(r"\s#", text)[0])
+    return list(takewhile(lambda word: not word.startswith("#"), words))
 
 
 def _components(words: Sequence[Word]) -> list[list[Word]]:
@@ -156,7 +174,23 @@ def slurm_options(words: Sequence[Word], notice: Notice = _unheard) -> dict[str,
     found = dict(_slurm_options(words, notice))
     if time := found.get("time"):
         _check_walltime(time)
+    for name in _COUNTS & found.keys():
+        if not _first_count(found[name].text):
+            text, line = found.pop(name)
+            notice(f"line {line}: --{name}={text[:40]} is no number and is left out")
     return {name: value.text for name, value in found.items()}
+
+
+_COUNTS = frozenset(
+    {"ntasks", "nodes", "cpus-per-task", "ntasks-per-node", "ntasks-per-gpu", "cpus-per-gpu"}
+)
+_FIRST_COUNT = re.compile(r"(\d{1,10})([kKmM]?)(?![\w.])")
+
+
+def _first_count(written: str) -> int | None:
+    """Return the first number of ``4``, ``2-8`` or ``1k``, as sbatch writes numbers of nodes."""
+    found = _FIRST_COUNT.match(written)
+    return count(int(found[1]) * {"k": 1024, "m": 1 << 20}.get(found[2].lower(), 1) if found else 0)
 
 
 def _slurm_options(words: Sequence[Word], notice: Notice) -> Iterator[tuple[str, Word]]:
@@ -252,7 +286,7 @@ def _nodes(options: Mapping[str, str]) -> int:
     """Return the least number of nodes, also by the tasks that fit on each."""
     tasks, per_node = count(options.get("ntasks")), count(options.get("ntasks-per-node"))
     by_tasks = -(-tasks // per_node) if tasks and per_node else 1
-    return max(count(options.get("nodes", "").partition("-")[0]) or 1, by_tasks)
+    return max(_first_count(options.get("nodes", "")) or 1, by_tasks)
 
 
 def _threads(options: Mapping[str, str]) -> int | None:
@@ -291,7 +325,7 @@ def from_pbs(words: Sequence[Word], notice: Notice = _unheard) -> dict[str, Any]
     processors = processors or max(each or 1 for each in counts)
     memory = chunked or kibibytes(resources.get("mem"), unit="")
     return _given(
-        requested_walltime=clock(resources.get("walltime")),
+        requested_walltime=clock(resources.get("walltime") or resources.get("max_walltime")),
         requested_processors=processors,
         requested_memory=memory / processors if memory else None,
         queue=options.get("q", "").partition("@")[0],
@@ -316,10 +350,31 @@ def _pbs_options(words: Sequence[Word], notice: Notice) -> Iterator[tuple[str, s
                 continue
             value = letters[1:] or next(rest, "")
             if letters[0] == "l":
+                _check_resources(value, line, notice)
                 limits.append(value)
+            elif not value:
+                notice(f"line {line}: -{letters[0]} has no value")
             else:
                 yield letters[0], value
     yield "l", ",".join(limits)
+
+
+_NO_COUNT = re.compile(r"(?:ppn|ncpus|procs)=(?!\d)[^:+,]*")
+
+
+def _check_resources(limits: str, line: int, notice: Notice) -> None:
+    """Refuse a walltime that qsub would refuse, and name numbers of cores that are none.
+
+    Raises:
+        ScriptError: the walltime is none.
+    """
+    walltime = dict(_resources(limits)).get("walltime")
+    if walltime is not None and clock(walltime) is None:
+        raise ScriptError(
+            f"-l walltime={walltime[:40]} in line {line} is no walltime such as 06:00:00."
+        )
+    for written in _NO_COUNT.findall(limits):
+        notice(f"line {line}: {written[:40]} is no number and counts as 1")
 
 
 def _resources(limits: str) -> Iterator[tuple[str, str]]:

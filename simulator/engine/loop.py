@@ -104,11 +104,13 @@ def _sequence(state: State) -> bool:
     if is_due and clock.next_planned < NEVER:
         _pass(state)
     while next_submission(state) == clock.now:
-        queue_orders.join(state, clock.submitted)
+        if not state.jobs[clock.submitted].withheld:
+            queue_orders.join(state, clock.submitted)
         clock.submitted += 1
         _pass(state)
     for place in range(clock.ending):
         machine.finish(state, state.ending[place].job)
+        _release(state, state.ending[place].job)
         _pass(state)
     clock.ending = 0
     return True

@@ -13,11 +13,7 @@ from predictors.aged_length import aged_length as key_of_length
 from predictors.aged_length import site_factor as factor_of_length
 from predictors.response_ratio import (
     FEWEST_SECONDS,
-    LONGEST,
-    OFFSET,
-    OVERDUE_SHARE,
     QUARTER,
-    SHORTEST,
 )
 from predictors.response_ratio import response_ratio as ratio_of_wait
 from simulator.engine.compiled import inlined, kernel
@@ -43,10 +39,8 @@ MEANINGS: Mapping[str, str] = {
     "psp-aging": "highest priority first, aged every 150 s of waiting (Rocchetti Eq 1)",
     "sjf-aging": f"least submission + min({LENGTH_FACTOR} x estimate, "
     f"{MOST_PRECEDENCE // 3600} h) first: no job stands behind one submitted later than that",
-    "response-ratio": f"largest (wait + {OFFSET // 3600} h) / estimate first, the estimate held "
-    f"between {SHORTEST // 60} min and {LONGEST // 3600} h; before all a job that has waited "
-    f"{OVERDUE_SHARE:.0%} of the longest wait of the last quarter",
 }
+"""The orders in words, but for ``response-ratio``, whose words depend on its rules."""
 
 NEEDS_PRIORITY = frozenset({"psp", "psp-aging"})
 

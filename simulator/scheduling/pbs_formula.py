@@ -7,6 +7,7 @@ from typing import NamedTuple
 from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE
 from simulator.engine.pbs import formula
 from simulator.engine.pbs.pbs_state import DEEPEST
+from simulator.engine.queue_orders import OVERDUE
 from simulator.scheduling.ratio_rules import RatioRules
 
 LONGEST_FORMULA = 4096
@@ -22,10 +23,18 @@ AGED_FORMULA = (
 """The order ``sjf-aging`` as a site sets it, with ``eligible_time_enable``."""
 
 
-def ratio_formula(rules: RatioRules) -> str:
-    """Return the order ``response-ratio`` as a site sets it, with ``eligible_time_enable``."""
+def ratio_formula(rules: RatioRules, first_after: int | str | None = None) -> str:
+    """Return the order ``response-ratio`` as a site sets it, with ``eligible_time_enable``.
+
+    Args:
+        first_after: seconds of waiting after which a job goes first; None: none does.
+    """
     length = f"max({rules.shortest}, min({rules.longest}, {LENGTH} or walltime))"
-    return f"(eligible_time + {rules.offset}) / {length}"
+    ratio = f"(eligible_time + {rules.offset}) / {length}"
+    if first_after is None:
+        return ratio
+    is_overdue = f"min(1, max(0, eligible_time - {first_after}))"
+    return f"max({ratio}, {is_overdue} * ({OVERDUE:.0f} + eligible_time))"
 
 
 class FormulaError(ValueError):

@@ -50,6 +50,20 @@ class RatioRules:
         if not 0 <= self.overdue_share <= 1:
             raise RatioError(f"overdue_share must be between 0 and 1, not {self.overdue_share:g}.")
 
+    @property
+    def meaning(self) -> str:
+        """Return the order in words."""
+        return (
+            f"largest (wait + {self.offset / 3600:g} h) / estimate first, the estimate held "
+            f"between {self.shortest / 60:g} min and {self.longest / 3600:g} h"
+            + (f"; before all a job that has waited {self.overdue}" if self.overdue_share else "")
+        )
+
+    @property
+    def overdue(self) -> str:
+        """Return in words the wait after which a job goes first."""
+        return f"{100 * self.overdue_share:g}% of the longest wait of the last quarter"
+
     def numbers(self, order: str) -> Mapping[str, int]:
         """Return the rules as numbers, by the names of ``simulator.engine.state.RATIO``."""
         acts = order == RESPONSE_RATIO

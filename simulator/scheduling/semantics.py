@@ -271,8 +271,7 @@ class Semantics:
         policy = POLICIES[self.policy]
         card = {
             "Policy": f"{self.policy}: {policy.meaning}",
-            "Order": f"{self.order}: {ORDER_MEANINGS[self.order]}; ties by submission, then job "
-            "number",
+            "Order": f"{self.order}: {self._order_meaning}; ties by submission, then job number",
             "Events": f"{self.events}: {EVENT_ORDERS[self.events]}",
         }
         if policy.run is backfilling.run:
@@ -325,8 +324,12 @@ class Semantics:
         """Return the formula that a site sets for the order of a twin of PBS, if there is one."""
         if not self.asks_for_mean:
             return ""
-        formula = AGED_FORMULA if self.order == SJF_AGING else ratio_formula(self.ratio)
-        return f"; job_sort_formula = {formula}"
+        if self.order == SJF_AGING:
+            return f"; job_sort_formula = {AGED_FORMULA}"
+        if not self.ratio.overdue_share:
+            return f"; job_sort_formula = {ratio_formula(self.ratio)}"
+        formula = ratio_formula(self.ratio, "FIRST_AFTER")
+        return f"; job_sort_formula = {formula}, FIRST_AFTER {self.ratio.overdue}, renewed each day"
 
     @property
     def _planned(self) -> str:
@@ -340,12 +343,16 @@ class Semantics:
 
     def _order(self, of_site: str, length: str) -> str:
         """Return the order of the queue of a twin in words."""
-        by_length = f"{self.order}: {ORDER_MEANINGS[self.order]}; the estimate is the {length}"
+        by_length = f"{self.order}: {self._order_meaning}; the estimate is the {length}"
         return {
             "fcfs": f"fcfs: {of_site}; ties by submission, then job number",
             "sjf": f"sjf: the shortest {length}; ties by submission, job number",
             PSP_AGING: f"{PSP_AGING}: {ORDER_MEANINGS[PSP_AGING]}",
         }.get(self.order, by_length)
+
+    @property
+    def _order_meaning(self) -> str:
+        return self.ratio.meaning if self.order == RESPONSE_RATIO else ORDER_MEANINGS[self.order]
 
     def _sources(self) -> Mapping[str, str]:
         """Return the source of runtimes for each decision."""

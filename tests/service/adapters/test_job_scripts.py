@@ -70,6 +70,11 @@ def test_lines_for_pbs():
         ("#PBS -hVl ncpus=4", 4),
         ("#PBS -IX -l ncpus=4 -z", 4),
         ("#PBS -m\n#PBS -l ncpus=4", 4),
+        ("#SBATCH -N 1k -t 5", 1024),
+        ("#SBATCH -N 2-4 --ntasks-per-node=8", 16),
+        ("#SBATCH -n 4 \\\n#SBATCH -t 5", 4),
+        ("\ufeff#!/bin/sh\n#SBATCH -n 4", 4),
+        ("#PBS -l nodes=1:ppn=4#shared,walltime=1:00:00 # it's\n#PBS -q long", 4),
         ("", 1),
     ],
 )
@@ -101,6 +106,9 @@ def test_components_of_a_heterogeneous_job_start_together():
         ("#!/bin/sh\n#SBATCH --job-name=run1h\n#SBATCH --time=1h", "--time=1h in line 3"),
         ("#SBATCH -t\n#SBATCH soon", "--time=soon in line 2"),
         ("#SBATCH -t 1h -t 2:00\n#SBATCH hetjob\n#SBATCH -t 1h", "--time=1h in line 3"),
+        ("#SBATCH -t 1:2:3:4", "--time=1:2:3:4 in line 1"),
+        ("#PBS -l ncpus=4\n#PBS -l mem=1gb,walltime=soon", "-l walltime=soon in line 2"),
+        ("#PBS -lwalltime=999999999999:00:00", "-l walltime=999999999999:00:00 in line 1"),
     ],
 )
 def test_a_walltime_that_sbatch_refuses_is_refused_with_its_line(script, message):
@@ -169,3 +177,29 @@ def test_what_is_not_understood_is_said(script, sentence):
 )  # fmt: skip
 def test_what_decides_how_many_cores_a_job_takes_is_read(options, fields):
     assert request_in(f"#SBATCH {options}") == fields
+
+
+@pytest.mark.parametrize(
+    ("line", "notice"),
+    [
+        ("#SBATCH -n 0", "line 2: --ntasks=0 is no number and is left out"),
+        ("#SBATCH --cpus-per-task=$N", "line 2: --cpus-per-task=$N is no number"),
+        ("#SBATCH --ntasks=1000000000000", "--ntasks=1000000000000 is no number"),
+        ("#SBATCH --nodes=many", "--nodes=many is no number"),
+        ("#PBS -l nodes=4:ppn=all", "line 2: ppn=all is no number and counts as 1"),
+        ("#PBS -q", "line 2: -q has no value"),
+    ],
+)
+def test_a_value_that_is_none_is_said(line, notice):
+    said = []
+    request_in(f"#!/bin/sh\n{line}\n", said.append)
+    assert any(notice in each for each in said)
+
+
+def test_an_option_without_its_value_leaves_the_one_before():
+    assert request_in("#PBS -q long\n#PBS -q\n#PBS -l walltime=60")["queue"] == "long"
+
+
+def test_a_job_that_may_shrink_asks_for_its_longest_walltime():
+    found = request_in("#PBS -l min_walltime=0:30:00,max_walltime=1:00:00")
+    assert found["requested_walltime"] == 3600

@@ -1,5 +1,6 @@
 """Files and values as sites have them."""
 
+import csv
 import gzip
 import io
 import json

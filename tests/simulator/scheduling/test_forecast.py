@@ -336,12 +336,14 @@ def test_the_range_of_more_futures_holds_more():
 TASK = (1, 100, 10, 10, 0)
 
 
+@pytest.mark.parametrize("events", ["batch", "sequential"])
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "easy-sjbf", "conservative"])
-def test_tasks_of_a_throttled_array_run_one_after_the_other_and_delay_nobody(policy):
+def test_tasks_of_a_throttled_array_run_one_after_the_other_and_delay_nobody(policy, events):
     running = jobs((1, 100, 10, 10, 4), arrays=[7], limit=1)
     waiting = jobs(TASK, TASK, (3, 100, 50, 50, 0), TASK, arrays=[7, 7, -1, 7], limit=1)
     found = forecast(
-        Snapshot(processors=4, running=running, waiting=waiting), Semantics(policy=policy)
+        Snapshot(processors=4, running=running, waiting=waiting),
+        Semantics(policy=policy, events=events),
     )
     assert found.start.tolist() == [6, 16, 0, 26]
 

@@ -86,6 +86,8 @@ def test_the_head_of_the_queue_is_not_delayed_where_walltimes_are_exact(jobs, de
 
 
 FORMULAS = {"sjf-aging": AGED_FORMULA, "response-ratio": ratio_formula(RatioRules())}
+WAITED = RatioRules(longest_wait=400)
+"""Rules under which a job goes first after 300 s, as long as none has waited longer by the day."""
 
 
 @pytest.mark.parametrize("order", FORMULAS)
@@ -100,12 +102,34 @@ def test_the_formula_that_a_site_sets_is_the_order_that_a_backtest_plays(order, 
     assert played.start.tolist() == set_by_site.start.tolist()
 
 
+@examples(100)
+@given(jobs=JOBS)
+def test_the_formula_lets_a_job_go_first_that_has_waited_for_long(jobs):
+    by_site = PbsRules(job_sort_formula=ratio_formula(WAITED, 300))
+    played = schedule_of(jobs, NODES, policy="pbs", order="response-ratio", ratio=WAITED)
+    set_by_site = schedule_of(jobs, NODES, policy="pbs", pbs=by_site)
+    assert played.start.tolist() == set_by_site.start.tolist()
+
+
+def test_a_long_job_that_is_overdue_goes_before_a_short_one():
+    jobs = [(0, 2, 350, 350), (1, 2, 100, 40_000), (40, 2, 60, 600)]
+    for rules, starts in ((WAITED, [0, 350, 450]), (RatioRules(), [0, 410, 350])):
+        first_after = 300 if rules is WAITED else None
+        by_site = PbsRules(job_sort_formula=ratio_formula(rules, first_after))
+        for given_rules in ({"order": "response-ratio", "ratio": rules}, {"pbs": by_site}):
+            assert schedule_of(jobs, 2, policy="pbs", **given_rules).start.tolist() == starts
+
+
 def test_the_documentation_shows_this_formula():
     page = Path(__file__).parents[4] / "docs" / "pbs.md"
     formula = ratio_formula(RatioRules())
     assert f'job_sort_formula = "{formula}"' in page.read_text("utf-8")
-    card = Semantics.adjusted("order", policy="pbs").card()
+    without = RatioRules(overdue_share=0.0)
+    card = Semantics.adjusted("order", policy="pbs", ratio=without).card()
     assert card["Order"].endswith(f"job_sort_formula = {formula}")
+    played = Semantics.adjusted("order", policy="pbs").card()["Order"]
+    assert ratio_formula(RatioRules(), "FIRST_AFTER") in played
+    assert "FIRST_AFTER 75% of the longest wait of the last quarter, renewed each day" in played
     aged = Semantics.adjusted("aged-order", policy="pbs").card()
     assert aged["Order"].endswith(f"job_sort_formula = {AGED_FORMULA}")
 
