@@ -1,6 +1,7 @@
 """The queue and the machine of PBS, handed over to walltimed again and again: walltimed_pbs.py.
 
-Read by `qstat -f -t -F json` and `pbsnodes -a -F json`. walltimed then tells users when their jobs
+Read by `qstat -f -t -F json` and `pbsnodes -a -F json`, and without JSON where PBS prints it
+broken. walltimed then tells users when their jobs
 will start.
 """
 
@@ -49,14 +50,26 @@ def program(name):
 
 
 def shown_by(command, timeout):
-    """Return the JSON output of a PBS command; names may contain bytes that are not UTF-8."""
+    """Return what a PBS command shows, from its JSON; where that is broken, from its text."""
+    try:
+        return document_in(printed_by([*command, "-F", "json"], timeout), command[0])
+    except ValueError as error:
+        records = records_in(printed_by(command, timeout))
+        if not (records["Jobs"] or records["nodes"]):
+            raise
+        print(f"{error}; it is read without -F json", file=sys.stderr, flush=True)
+        return records
+
+
+def printed_by(command, timeout):
+    """Return the output of a PBS command; names may contain bytes that are not UTF-8."""
     printed = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=False
     )
     if printed.returncode:
         said = printed.stderr.decode("utf-8", "replace").strip()
         raise OSError(f"{command[0]} failed: {said[:300]}")
-    return document_in(printed.stdout.decode("utf-8", "replace"), command[0])
+    return printed.stdout.decode("utf-8", "replace")
 
 
 MEMBER = re.compile(
@@ -74,6 +87,29 @@ INDEX = re.compile(r"\[\d+\]")
 OF_ARRAY = re.compile(r"subjobs", re.IGNORECASE)
 
 
+RECORD = re.compile(r"(Job Id: +)?(\S+)\s*")
+ATTRIBUTE = re.compile(r"\s+([A-Za-z_]\w*)(?:\.(\w+))? = ?(.*)")
+
+
+def records_in(text):
+    """Return the jobs of `qstat -f` or the nodes of `pbsnodes -a`, without JSON.
+
+    A value that goes on in further lines ends with its first one: none that matters is so long.
+    """
+    found = {"Jobs": {}, "nodes": {}}
+    record = {}
+    for line in text.splitlines():
+        head = RECORD.fullmatch(line)
+        attribute = ATTRIBUTE.fullmatch(line)
+        if head and (head[1] or not found["Jobs"]):
+            record = found["Jobs" if head[1] else "nodes"].setdefault(head[2], {})
+        elif attribute and attribute[2]:
+            record.setdefault(attribute[1], {}).setdefault(attribute[2], attribute[3])
+        elif attribute:
+            record.setdefault(attribute[1], attribute[3])
+    return found
+
+
 def document_in(text, source):
     """Decode JSON of PBS; before 23.06 a user's variable can make it invalid, which is repaired.
 
@@ -89,7 +125,8 @@ def document_in(text, source):
     try:
         return json.loads(mended, strict=False)
     except ValueError as error:
-        raise ValueError(f"{source} printed what is no JSON: {error}") from error
+        line = "".join(mended.splitlines()[error.lineno - 1 : error.lineno]).strip()
+        raise ValueError(f"{source} printed what is no JSON: {error}: {line[:60]!r}") from error
 
 
 def escaped(member, source):
@@ -248,8 +285,8 @@ def hold_back(waiting, sizes):
 def snapshot(options):
     """Return the body of ``PUT /v1/clusters/{cluster}/snapshot``."""
     taken_at = time.time()
-    jobs = queue_of(shown_by([options.qstat, "-f", "-t", "-F", "json"], options.timeout))
-    nodes = shown_by([options.pbsnodes, "-a", "-F", "json"], options.timeout)
+    jobs = queue_of(shown_by([options.qstat, "-f", "-t"], options.timeout))
+    nodes = shown_by([options.pbsnodes, "-a"], options.timeout)
     pools = pools_of(nodes)
     if not pools:
         raise ValueError("pbsnodes shows no processors that run jobs")

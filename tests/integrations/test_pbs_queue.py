@@ -133,6 +133,78 @@ def test_what_is_mended_keeps_its_meaning(follower):
     assert shown == {"A": "005", "B": "x\\y\n,", "C": -2, "D": {"E": "+7"}}
 
 
+BROKEN = (
+    'x","y":{"z',
+    '() {  echo "a"\n}',
+    '",\n            "job_state":"R"',
+    '{"Jobs":{',
+    'a"}}}}"',
+)
+"""Variables and comments of users that no repair of the JSON of PBS before 23.06 can mend."""
+
+
+def as_text(shown):
+    """What `qstat -f` or `pbsnodes -a` prints of a document, without JSON."""
+    lines = []
+    for kind, mark in (("Jobs", "Job Id: "), ("nodes", "")):
+        for record, attributes in shown.get(kind, {}).items():
+            lines.append(f"{mark}{record}")
+            for key, value in attributes.items():
+                members = value.items() if isinstance(value, dict) else [("", value)]
+                lines += [f"    {key}{'.' * bool(m)}{m} = {v}" for m, v in members]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def prints_both(command, shown, broken):
+    """Let a stand-in print broken JSON, and its text."""
+    prints(command, broken)
+    file = Path(command).with_suffix(".txt")
+    file.write_text(as_text(shown))
+    json_of = Path(command).with_suffix(".json")
+    Path(command).write_text(
+        f'#!/bin/sh\ncase "$*" in *json*) cat {json_of};; *) cat {file};; esac\n'
+    )
+
+
+@pytest.mark.parametrize("value", BROKEN)
+def test_a_value_that_breaks_the_json_hides_no_job(follower, options, capsys, value):
+    whole = captured("qstat")
+    first = next(iter(whole["Jobs"]))
+    shown = json.loads(json.dumps(whole))
+    shown["Jobs"][first]["Variable_List"] = {"ODD": value}
+    text = json.dumps(whole, indent=4).replace(
+        f'"{first}": {{', f'"{first}": {{\n"Variable_List":{{\n"ODD":"{value}"\n}},', 1
+    )
+    prints_both(options.qstat, shown, text)
+    body = follower.snapshot(options)
+    expected = follower.queue_of(whole)
+    assert (body["running"], body["waiting"]) == (expected["running"], expected["waiting"])
+    is_valid_json = "job_state" in value
+    assert is_valid_json or options.qstat in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", BROKEN)
+def test_a_comment_of_a_node_that_breaks_the_json_hides_no_node(follower, options, capsys, value):
+    whole = captured("pbsnodes")
+    shown = json.loads(json.dumps(whole))
+    first = next(iter(whole["nodes"]))
+    shown["nodes"][first]["comment"] = value
+    text = json.dumps(whole, indent=4).replace(
+        '"nodes": {', f'"nodes": {{\n"{first}-":{{"comment":"{value}"\n}},', 1
+    )
+    prints_both(options.pbsnodes, shown, text)
+    assert follower.snapshot(options)["pools"] == follower.pools_of(whole)
+    assert options.pbsnodes in capsys.readouterr().err
+
+
+def test_json_that_is_cut_short_is_read_from_the_text(follower, options, capsys):
+    whole = captured("qstat")
+    prints_both(options.qstat, whole, json.dumps(whole, indent=4)[:-200])
+    assert follower.snapshot(options)["running"] == follower.queue_of(whole)["running"]
+    assert "is read without -F json" in capsys.readouterr().err
+
+
 def test_what_is_no_json_is_said_to_be_none(follower):
     with pytest.raises(ValueError, match="qstat printed what is no JSON"):
         follower.document_in("Req'd Memory", "qstat")
