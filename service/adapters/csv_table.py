@@ -16,6 +16,7 @@ from predictors.jobs import Status
 from service.adapters.runs import Reason, SkippedError, ended_run
 from service.adapters.table_cells import FEATURE, FIELDS, CellError, Form
 from service.adapters.table_columns import ColumnsError, Source, are_numbers, places_of, sources_of
+from service.adapters.values import is_word_for_nothing
 
 if TYPE_CHECKING:
     from service.store import ReportedCompletion
@@ -96,6 +97,8 @@ class _Table:
         found = {}
         for place, source in self.columns:
             cell = _plain(cells[place])
+            if not self.is_own and is_word_for_nothing(cell):
+                cell = ""  # nobody is called NULL
             try:
                 found[source.field] = source.kind.read(cell, Form(source.form, zone))
             except CellError as fault:
@@ -157,6 +160,9 @@ def _table_of(line: str, sources: Sequence[Source]) -> _Table:
         own = _cells(names, ",")
         if not set(NEEDED) <= set(own):
             raise SkippedError(Reason.MALFORMED)
+        twice = next((name for name in own if name in FIELDS and own.count(name) > 1), None)
+        if twice:
+            raise SkippedError(Reason.MALFORMED, f"the column {twice} is there twice")
         sources = [Source(name, name, _OWN_FORMS.get(name)) for name in own if name in FIELDS]
         return _Table(",", len(own), _places(own, sources), is_own=True)
     separator = _separator(names, sources)

@@ -41,6 +41,11 @@ Source = str | BinaryIO
 BLOCK = 1000
 """Runs that are packed together."""
 
+_JSON = re.compile(rb"\s*(?:\{|\[\s*\{)")
+
+_EARLIEST = 315_532_800
+"""Unix seconds of 1980, before which no log begins."""
+
 NO_UNIX_START = "of January 1970 on: the log has no UnixStartTime, so no window holds them"
 """Doubt of an SWF log of which only a replay is meaningful."""
 
@@ -99,7 +104,8 @@ def read_swf_log(source: Source, cluster: str | None, _zone: tzinfo) -> HistoryF
     runs = completions(jobs, cluster=cluster or DEFAULT_CLUSTER)
     reports = (ReportedCompletion(completion=run) for run in runs)
     future = int(np.count_nonzero(trace.unix_start + jobs.end > time.time() + OVERRUN_SECONDS))
-    known = {NO_UNIX_START: 0 if trace.unix_start else len(jobs), str(Doubt.FUTURE): future}
+    early = 0 if trace.unix_start else int(np.count_nonzero(jobs.submit < _EARLIEST))
+    known = {NO_UNIX_START: early, str(Doubt.FUTURE): future}
     doubts = {doubt: runs for doubt, runs in known.items() if runs}
     return HistoryFile(reports, len(jobs), trace.rejects, left_out, doubts)
 
@@ -107,7 +113,7 @@ def read_swf_log(source: Source, cluster: str | None, _zone: tzinfo) -> HistoryF
 def read_sacct_output(source: Source, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """Read sacct's output: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
     with expanded(source) as file:
-        if file.peek().removeprefix(BOM_UTF8).lstrip().startswith(b"{"):
+        if _JSON.match(file.peek().removeprefix(BOM_UTF8)):
             content = file.read().removeprefix(BOM_UTF8)
             return of_records(read_sacct_json(content, cluster=cluster))
         lines = lines_of(file, name_of(source), longest=LONGEST_RECORD)
@@ -166,7 +172,7 @@ Without a cluster a record's own counts, else ``default``. A reader raises `Skip
 document that is cut short. Each format has a sample in tests/support/history_samples.py."""
 
 
-_PBS = re.compile(r"\d+[/.-]\d\d[/.-]\d+[ T]\d\d:\d\d:\d\d;[A-Za-z];")
+_PBS = re.compile(r"\s*\d+[/.-]\d\d[/.-]\d+[ T]\d\d:\d\d:\d\d(?:\.\d+)?;[A-Za-z];")
 _SACCT = re.compile(
     r"\d[^|]*(\|[^|]*){24}|(-{3,} +){2}|(.*[^\w\r\n])?job(id|idraw) *([^\w\s=:]|[\t\x1f]|$)",
     re.IGNORECASE,
@@ -179,7 +185,7 @@ def seen_format(beginning: bytes) -> str | None:
 
     For example, ``b"; Version: 2.2"`` gives ``swf``.
     """
-    if beginning.lstrip().startswith(b"{"):
+    if _JSON.match(beginning):
         return "sacct"
     text = beginning.decode("utf-8-sig", "replace")
     lines = [line for line in text.splitlines() if line.strip()]

@@ -23,6 +23,7 @@ LONGEST_RECORD = 1 << 19
 """Characters; where jobs have thousands of nodes, the nodes alone are a hundred thousand."""
 
 _PAIR = re.compile(r'(?:^|\s)([A-Za-z_][\w.]*)=("[^"\\]*+(?:\\.[^"\\]*+)*+"|\'[^\']*+\'|\S*)')
+_SECOND = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];")
 _KIND = re.compile(r"[A-Za-z]")
 _MACHINES = re.compile(r"\d{1,999}(?=[:#]|$)")
 _CORES = re.compile(r":(?:ppn|ncpus)=(\d{1,18})")
@@ -109,10 +110,10 @@ def _run(
         requested=clock(values.get("Resource_List.walltime")),
         status=Status.PREEMPTED,
         cluster=cluster,
-        user=text(values.get("user")),
+        user=_before_host(values.get("user")),
         group=text(values.get("group")),
         project=_project(values),
-        queue=text(values.get("queue")),
+        queue=_before_host(values.get("queue")),
         application=text(values.get("jobname")),
         processors=_processors(values),
         nodes=count(values.get("unique_node_count") or values.get("Resource_List.nodect")),
@@ -139,6 +140,11 @@ def _facts(values: Mapping[str, str]) -> Facts | None:
     )
 
 
+def _before_host(name: str | None) -> str | None:
+    """Return a name without the server behind an @, as ``qstat`` shows owners."""
+    return text((name or "").partition("@")[0])
+
+
 def read_accounting(
     lines: Iterable[str], *, zone: tzinfo = UTC, cluster: str | None = None
 ) -> Iterator["tuple[int, ReportedCompletion | SkippedError]"]:
@@ -157,6 +163,8 @@ def _parts(line: str) -> tuple[str, str, str, str]:
     if len(parts) != 4 or not _KIND.fullmatch(parts[1]):
         raise SkippedError(Reason.MALFORMED)
     stamp, kind, job_id, message = parts
+    if _SECOND.search(message):
+        raise SkippedError(Reason.MALFORMED, "two records in one line")
     return stamp, kind, job_id, message
 
 

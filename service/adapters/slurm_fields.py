@@ -60,7 +60,7 @@ def status_of(state: Any) -> Status:
     """
     words = state if isinstance(state, list) else [state]
     texts = [word.split() for word in words if isinstance(word, str)]
-    states = [text[0].rstrip("+") for text in texts if text]
+    states = [text[0].rstrip("+").upper() for text in texts if text]
     if any(word in UNFINISHED for word in states):
         raise SkippedError(Reason.NOT_ENDED)
     known = [STATES[word] for word in states if word in STATES]

@@ -3,6 +3,7 @@
 The output of ``sacct --json`` has three shapes (21.08 to 22.05, 23.02, 24.05 on).
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC
@@ -157,11 +158,14 @@ class SacctJob(Struct, gc=False):
     working_directory: Any = None
     qos: Any = None
     constraints: Any = None
+    association: Any = None
 
 
 _JOBS = msgspec.json.Decoder(Jobs)
 _LINES = re.compile(rb'\s*\{[^\r\n]*"(?:job_?id|@start)"[^\r\n]*\}\s*(?:[\r\n]|$)')
 """A file of which each line is a job, as tools for JSON and searches write them."""
+
+_DOCUMENT = re.compile(rb'\s*\{\s*"(?:jobs|meta|errors|warnings)"')
 
 _JOB = msgspec.json.Decoder(SacctJob)
 
@@ -179,9 +183,8 @@ def read_sacct_json(
     try:
         jobs: Iterable[bytes] = map(bytes, _decoded(body, _JOBS).jobs)
     except SkippedError:
-        if not _LINES.match(body):
-            raise
-        jobs = (line for line in body.splitlines() if line.strip())
+        is_lines = _LINES.match(body) and not _DOCUMENT.match(body)
+        jobs = filter(bytes.strip, body.splitlines()) if is_lines else _jobs_of_documents(body)
     for position, job in enumerate(jobs, start=1):
         try:
             is_jobcomp = b'"@start"' in job
@@ -189,6 +192,25 @@ def read_sacct_json(
             yield position, read(job, cluster=cluster)
         except SkippedError as skipped:
             yield position, skipped
+
+
+def _jobs_of_documents(body: bytes) -> list[bytes]:
+    """Return the jobs of documents one after the other, as ``>>`` appends them, and of lists.
+
+    Raises:
+        SkippedError: there is something else, or a document without jobs.
+    """
+    text = body.decode("utf-8", "replace").strip()
+    decoder, jobs = json.JSONDecoder(strict=False), []
+    while text or not jobs:
+        try:
+            document, end = decoder.raw_decode(text)
+            found = document["jobs"] if isinstance(document, dict) else document
+            jobs += [msgspec.json.encode({**job}) for job in [*found]]
+        except (ValueError, LookupError, TypeError, RecursionError) as broken:
+            raise SkippedError(Reason.MALFORMED) from broken
+        text = text[end:].lstrip()
+    return jobs
 
 
 def sacct_completion(body: bytes, *, cluster: str | None = None) -> "ReportedCompletion":
@@ -207,7 +229,7 @@ def sacct_completion(body: bytes, *, cluster: str | None = None) -> "ReportedCom
     minutes = number(time.get("limit"))
     requested = _requested(job.tres)
     return ended_run(
-        job_id=text(job.job_id),
+        job_id=text(count(job.job_id) if isinstance(job.job_id, dict) else job.job_id),
         submit=moment(time.get("submission"), UTC),
         start=moment(time.get("start"), UTC),
         end=moment(time.get("end"), UTC),
@@ -218,7 +240,7 @@ def sacct_completion(body: bytes, *, cluster: str | None = None) -> "ReportedCom
         ),
         status=status_of(_table(job.state).get("current")),
         cluster=cluster or text(job.cluster),
-        user=text(job.user),
+        user=text(job.user) or text(_table(job.association).get("user")),
         group=text(job.group),
         project=text(job.account),
         queue=queue_of(job.partition),

@@ -25,6 +25,7 @@ EPOCH_SECONDS = 2 * 86400.0
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,6})\d*)? ?(?:(Z)|([+-]\d\d):?(\d\d)?)?"
 )
+_SHORT = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([KMG])")
 _MEMORY = re.compile(r"(\d{1,18}(?:\.\d+)?)\s*([kmgtpe]?)(b|w)?", re.IGNORECASE)
 _WORD_BYTES = 8
 _NO_TIMES = frozenset({"", "(null)", "n/a", "unknown", "none", "null", "nan", "nat", "-"})
@@ -50,7 +51,7 @@ def number(value: Any) -> float | None:
     Slurm wraps numbers from 23.02 on: ``{"set": true, "infinite": false, "number": 8}``.
     """
     if isinstance(value, dict):
-        is_set = value.get("set") is True and value.get("infinite") is False
+        is_set = value.get("set") is True and value.get("infinite", False) is False
         return number(value.get("number")) if is_set else None
     if isinstance(value, str):
         value = _parsed(value)
@@ -69,10 +70,13 @@ def _parsed(digits: str) -> float | None:
 def count(value: Any) -> int | None:
     """Return a whole number from 1 to below ``MOST``, else None.
 
-    >>> count("8"), count(0), count(4294967294)
-    (8, None, None)
+    Slurm's commands write 2048 as ``2K``, and 1536 as ``1.50K``.
+
+    >>> count("8"), count(0), count(4294967294), count("1.50K")
+    (8, None, None, 1536)
     """
-    found = number(value)
+    short = _SHORT.fullmatch(value) if isinstance(value, str) else None
+    found = float(short[1]) * 1024 ** " KMG".index(short[2]) if short else number(value)
     return int(found) if found is not None and 1 <= found < MOST else None
 
 
@@ -83,9 +87,8 @@ def moment(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:
     is the first one, 1 the second.
     """
     dated = date_seconds(value, zone, fold=fold)
-    if dated is not None:
-        return dated if dated > EPOCH_SECONDS else None
-    return number(value) or None
+    found = number(value) if dated is None else dated
+    return found if found is not None and found > EPOCH_SECONDS else None
 
 
 def date_seconds(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:

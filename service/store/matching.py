@@ -172,13 +172,17 @@ class _Candidates:
             yield from islice(fitting, 1)
 
     def _ranked(self, item: ReportedCompletion) -> Iterator[OpenPrediction]:
-        """Yield the open predictions that may belong to a run, best evidence first."""
+        """Yield the open predictions that may belong to a run, best evidence first.
+
+        A run that names a prediction takes none by its submission: tasks of an array name one.
+        """
         job = item.completion.submission
         named = self._by_id.get(item.prediction_id or "")
         if named is not None and named.cluster == job.cluster:
             yield named
         yield from self._with_job_id(item.completion)
-        yield from self._at_submission(item)
+        if item.prediction_id is None:
+            yield from self._at_submission(item)
 
     def _with_job_id(self, run: Completion) -> Iterator[OpenPrediction]:
         """Yield the predictions with the job id of a run that may be the job's."""

@@ -65,6 +65,27 @@ READ = {
     "SWF without blanks in the header": START.replace(" ", "") + SWF,
     "sacct --json up to 22.05": json.dumps({"jobs": [OLD]}),
     "sacct --json, a job a line": json.dumps(DOCUMENT) + "\n",
+    "sacct --json, one document after the other": json.dumps({"jobs": [DOCUMENT]}, indent=1)
+    + "\n"
+    + json.dumps({"meta": {}, "jobs": [DOCUMENT | {"job_id": 2}]}),
+    "documents in one line": json.dumps({"jobs": [DOCUMENT]}) + json.dumps({"jobs": [DOCUMENT]}),
+    "a list of jobs, as jq writes it": json.dumps([DOCUMENT], indent=2),
+    "wrapped numbers and allocated processors": json.dumps(
+        {
+            "jobs": [
+                DOCUMENT
+                | {
+                    "job_id": {"set": True, "number": 9},
+                    "required": {"CPUs": {"set": False}},
+                    "tres": {"allocated": [{"type": "cpu", "name": "", "count": 8}]},
+                }
+            ]
+        }
+    ),
+    "states in small letters": HEAD + ROW.replace("COMPLETED", "completed"),
+    "PBS with fractions of seconds and blanks before": f" 03/01/2024 11:01:00.123456;{PBS}",
+    "PBS without a creation time": US + PBS.replace("ctime=1709287200", "ctime=0 qtime=1709287200"),
+    "SWF with times since 1970": "; UnixStartTime: 0\n" + SWF.replace("1 0 60", "1 1709287200 60"),
     "jobcomp, a document a line": f"{json.dumps(JOBCOMP)}\n{json.dumps(JOBCOMP | {'jobid': 2})}\n",
 }
 
@@ -103,3 +124,29 @@ def test_what_is_no_log_of_sacct_is_refused_with_what_to_do(tmp_path, content, c
     file.write_bytes(content)
     with pytest.raises((SkippedError, PackedFileError), match=complaint):
         READERS[seen_format(content) or "sacct"](str(file), None, UTC)
+
+
+def test_two_records_of_one_line_are_named(tmp_path):
+    file = tmp_path / "log"
+    file.write_text(f"{US}{PBS.strip()} {US}{PBS}")
+    history = READERS["pbs"](str(file), None, UTC)
+    assert [each.reason for each in history.rejected] == ["two records in one line"]
+    assert history.count == 0
+
+
+def test_processors_that_slurm_shortens_are_counted_and_owners_have_no_host(tmp_path):
+    file = tmp_path / "log"
+    file.write_text(HEAD + ROW.replace("|8|", "|1.50K|"))
+    (report,) = READERS["sacct"](str(file), None, UTC).reports
+    assert report.completion.submission.requested_processors == 1536
+    file.write_text(US + PBS.replace("user=ada", "user=ada@hill").replace("=workq", "=workq@hill"))
+    (report,) = READERS["pbs"](str(file), None, UTC).reports
+    job = report.completion.submission
+    assert (job.user, job.queue) == ("ada", "workq")
+
+
+def test_a_deleted_account_of_slurm_keeps_its_name(tmp_path):
+    file = tmp_path / "log"
+    file.write_text(json.dumps({"jobs": [DOCUMENT | {"user": "", "association": {"user": "bob"}}]}))
+    (report,) = READERS["sacct"](str(file), None, UTC).reports
+    assert report.completion.submission.user == "bob"

@@ -274,3 +274,14 @@ def test_unset_numbers_of_slurm_are_no_limit_and_no_time(cell):
     assert found.reason is Reason.NO_LIMIT
     ((_, found),) = read(row(beg=cell), NAMED)
     assert found.reason is Reason.UNKNOWN_START
+
+
+@pytest.mark.parametrize("word", ["NULL", "null", "NaN", "nan", "-", "N/A"])
+def test_a_word_of_tables_for_nothing_is_no_person(word):
+    assert only(row(usr=word), NAMED).submission.user is None
+
+
+def test_a_column_that_is_there_twice_is_refused():
+    names = "job_id,user,user,requested_walltime,submit_time,start_time,end_time"
+    with pytest.raises(SkippedError, match="the column user is there twice"):
+        [*read_table([names, "1,a,b,60,1,2,3"], zone=UTC)]
