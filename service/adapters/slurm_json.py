@@ -201,7 +201,8 @@ def _jobs_of_documents(body: bytes) -> list[bytes]:
         SkippedError: there is something else, or a document without jobs.
     """
     text = body.decode("utf-8", "replace").strip()
-    decoder, jobs = json.JSONDecoder(strict=False), []
+    decoder = json.JSONDecoder(strict=False)
+    jobs: list[bytes] = []
     while text or not jobs:
         try:
             document, end = decoder.raw_decode(text)
