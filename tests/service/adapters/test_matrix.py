@@ -9,6 +9,7 @@ from datetime import UTC
 import pytest
 from odd_logs import VALUES, WRITERS
 
+from predictors.facts import FACTS, NO_FACTS
 from service.adapters.history_files import READERS, seen_format
 from service.adapters.runs import Doubt, Reason
 
@@ -34,9 +35,9 @@ def always(result):
     return lambda _: result
 
 
-def name(fact):
+def name(fact, *, longest=255):
     def right(value):
-        return {fact: value.replace("\x00", "?").replace("\n", "?")[:255]}
+        return {fact: value.replace("\x00", "?").replace("\n", "?")[:longest]}
 
     return among(NOTHING, {fact: "default" if fact == "cluster" else None}, right)
 
@@ -87,7 +88,8 @@ PBS = {
     "qtime": among((*NO_TIME, *LATE, *QUOTES), {}, refused("qtime is {}")),
     "etime": lambda value: {"eligible": LATE.get(value)},
     "start": PBS_TIMES[1], "exec_host": always({}), "Resource_List.ncpus": always({}),
-    "Resource_List.nodect": always({}), "Resource_List.walltime": always(Reason.NO_LIMIT),
+    "Resource_List.nodect": always({"fact nodes": None}),
+    "Resource_List.walltime": always(Reason.NO_LIMIT),
     "Resource_List.mem": among(
         [str(2**32)], {}, among(["4294967294"], {"memory": 2**20 - 2 / 4096}, {"memory": None})
     ),
@@ -182,6 +184,12 @@ CSV = {
         {"memory": None},
         among([str(2**32)], {"memory": 2**32}, refused("requested_memory is {}")),
     ),
+    "work_dir": name("fact work_dir", longest=4096), "qos": name("fact qos"),
+    "gpus": among((*UNSET, *NEGATIVE), {"fact gpus": None}, refused("gpus is {}")),
+    "array_size": among(
+        (*UNSET, *NEGATIVE), {"fact array_size": None}, refused("array_size is {}")
+    ),
+    "features": among((*NOTHING, "nan"), {"fact features": {}}, refused("features is {}")),
     "exit_code": among((*UNSET, *NEGATIVE, str(2**32)), {}, refused("exit_code is {}")),
     "interactive": among((*NOTHING, "nan", "0"), {}, refused("interactive is {}")),
 }  # fmt: skip
@@ -190,7 +198,12 @@ JSON_TIMES = times("submission", "start", "end")
 JSON = {
     "job_id": NAMES["JobIDRaw"], "name": name("application"), "user": name("user"),
     "account": name("project"), "partition": name("queue"), "cluster": name("cluster"),
-    "submit_line": always({}), "allocation_nodes": always({}), "required": always({}),
+    "submit_line": among(
+        (*NOTHING, "0"),
+        {"fact submit_line": None},
+        lambda value: {"fact submit_line": value.replace("\x00", "?").replace("\n", "?")},
+    ),
+    "allocation_nodes": always({}), "required": always({}),
     "tres": always({}), "time": always(Reason.MALFORMED), "state": always({"status": "unknown"}),
     "time.submission": JSON_TIMES[0], "time.start": JSON_TIMES[1], "time.end": JSON_TIMES[2],
     "time.eligible": lambda value: {"eligible": LATE.get(value)},
@@ -234,6 +247,7 @@ def facts(report):
         "processors": job.requested_processors, "memory": job.requested_memory,
         "status": str(run.status), "eligible": report.eligible_time,
         "interactive": run.interactive,
+        **{f"fact {fact}": getattr(job.facts or NO_FACTS, fact) for fact in FACTS},
     }  # fmt: skip
 
 
