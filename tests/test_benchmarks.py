@@ -1,10 +1,12 @@
 """What benchmarks compare with is there; their types are checked with those of the package."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import httpx
+import ratios
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -20,3 +22,63 @@ def test_the_ordinary_endpoint_answers_as_the_service_does():
             endpoint.terminate()
     assert answer.status_code == 200
     assert answer.json()["predicted_walltime"] == 3600
+
+
+TABLE = """\
+$ .venv/bin/python benchmarks/store.py
+SQLite
+                               bare driver         store     ratio
+single events, 64 posters          3,732/s      34,485/s     {one:.2f}x
+batches of 1,000                 132,843/s     123,329/s     0.92x
+import                               8.94 s of 1,000,000
+
+PostgreSQL
+                               bare driver         store     ratio
+batches of 1,000                  82,357/s      43,635/s     0.51x
+
+$ .venv/bin/python benchmarks/store.py --rows 1000
+                               bare driver         store     ratio
+batches of 1,000                  82,357/s      43,635/s     7.77x
+"""
+
+
+def test_ratios_are_those_of_the_first_run_by_table_and_row():
+    assert ratios.ratios_of(TABLE.format(one=9.24)) == {
+        "SQLite: single events, 64 posters": 9.24,
+        "SQLite: batches of 1,000": 0.92,
+        "PostgreSQL: batches of 1,000": 0.51,
+    }
+    assert ratios.ratios_of("nothing\nhere 1.0\n") == {}
+
+
+def test_a_run_is_a_line_of_json_and_the_page_draws_it_beside_what_commits_kept(
+    tmp_path, capfd, monkeypatch
+):
+    monkeypatch.setattr(ratios, "ROOT", tmp_path)
+    results = tmp_path / "results"
+    results.mkdir()
+
+    def git(*words):
+        names = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+        subprocess.run(["git", "-C", str(tmp_path), *names, *words], check=True)
+
+    git("init", "--quiet")
+    for one in (2.0, 4.0):
+        (results / "store.txt").write_text(TABLE.format(one=one))
+        git("add", ".")
+        git("commit", "--quiet", "--message", "kept")
+    script = tmp_path / "store.py"
+    script.write_text(f"print({TABLE.format(one=8.0)!r}); raise SystemExit(3)")
+    assert ratios.run(str(script), ["--rows", "7"]) == 3
+    printed, complained = capfd.readouterr()
+    record = json.loads(printed)
+    assert "single events" in complained
+    assert (record["benchmark"], record["arguments"]) == ("store", ["--rows", "7"])
+    assert record["exit_code"] == 3
+    assert record["ratios"]["SQLite: single events, 64 posters"] == 8.0
+    (results / "runs.jsonl").write_text(printed)
+    points = [each for each in ratios.kept_points(tmp_path) if "single" in each.name]
+    assert {each.ratio for each in points} == {2.0, 4.0, 8.0}
+    page = ratios.page(tmp_path)
+    assert page.count("<svg") == 3
+    assert record["commit"][:7] in page

@@ -1,4 +1,3 @@
-import json
 import os
 import signal
 import subprocess
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dask_cluster import cluster, written_address
 from patience import eventually
 
 from simulator.scheduling.parallel import in_parallel
@@ -160,42 +160,6 @@ def test_an_address_without_a_scheduler_is_refused_in_bounded_time(monkeypatch):
         with pytest.raises(CommandError, match=f"answers at {address}: .*{reason}") as refused:
             list(in_parallel(time.sleep, [0.0], distributed=f"dask:{address}"))
         assert refused.value.code == ExitCode.UNAVAILABLE
-
-
-def written_address(file):
-    try:
-        return json.loads(file.read_text())["address"]
-    except (FileNotFoundError, json.JSONDecodeError):
-        return None
-
-
-@contextmanager
-def cluster(directory, workers, **environment):
-    """A Dask scheduler with worker processes; gives its address."""
-    file = directory / f"{workers}.json"
-    common = ("--scheduler-file", str(file))
-
-    def start(command, *options, **more):
-        with Path(directory / f"{command}.log").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", f"distributed.cli.{command}", *common, *options],
-                stdout=log, stderr=log, cwd=directory, env={**os.environ, **more},
-            )  # fmt: skip
-
-    processes = [
-        start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    ]  # fmt: skip
-    try:
-        eventually(lambda: written_address(file), seconds=60)
-        processes += [
-            start("dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", **environment)
-            for _ in range(workers)
-        ]
-        yield written_address(file)
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 @pytest.mark.cold
