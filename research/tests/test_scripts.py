@@ -12,6 +12,7 @@ STUDIES = (
     "calibration.py",
     "choice.py",
     "floods.py",
+    "gamed_order.py",
     "ladder.py",
     "least_cost.py",
     "wait_prediction.py",
