@@ -234,8 +234,10 @@ class Client:
 
 def fields_of(submission: Submission) -> dict[str, Any]:
     """Return the known attributes of a submission as fields of the HTTP contract."""
-    known = ((name, getattr(submission, name)) for name in Submission.__struct_fields__)
-    return {name: value for name, value in known if value is not None}
+    fields = msgspec.structs.asdict(submission)
+    if (facts := fields.pop("facts")) is not None:
+        fields |= msgspec.structs.asdict(facts)
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def completion_fields(run: Completion) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,15 +60,21 @@ class DataTable:
         return cls(names, values)
 
     @classmethod
-    def of_records(cls, records: Sequence[Mapping[str, Any]]) -> "DataTable":
+    def of_records(
+        cls, records: Sequence[Mapping[str, Any]], types: Mapping[str, type] = MappingProxyType({})
+    ) -> "DataTable":
         """Return JSON objects as rows.
 
         An object within an object becomes columns, such as ``interval_lower``; an array is JSON.
+
+        Args:
+            types: of columns of which nothing may be known; others are seen from the values.
         """
         rows = [dict(_flat(record)) for record in records]
         names = dict.fromkeys(name for row in rows for name in row)
         values = {name: [row.get(name) for row in rows] for name in names}
-        return cls({name: _kind_of(column) for name, column in values.items()}, values)
+        kinds = {name: types.get(name) or _kind_of(column) for name, column in values.items()}
+        return cls(kinds, values)
 
     def __len__(self) -> int:
         return len(next(iter(self.data.values()), ()))

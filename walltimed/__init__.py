@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from predictors.facts import Facts
     from predictors.jobs import Basis, Completion, Interval, Prediction, Status, Submission
     from terminal.client import RemoteError, ServiceUnavailableError, ServiceUnreachableError
     from terminal.console import CommandError as Error
@@ -27,6 +28,7 @@ _PLACES = {
         ("RemoteError", "ServiceUnavailableError", "ServiceUnreachableError"), "terminal.client"
     ),
     "DataTable": "terminal.data_table",
+    "Facts": "predictors.facts",
     **dict.fromkeys(("Backtest", "backtest"), "walltimed.backtesting"),
     **dict.fromkeys(
         ("AsyncClient", "Client", "Jobs", "Predictions", "Stored"), "walltimed.clients"
@@ -45,6 +47,7 @@ __all__ = [
     "Completion",
     "DataTable",
     "Error",
+    "Facts",
     "Interval",
     "Jobs",
     "Log",

@@ -25,6 +25,13 @@ CONNECTIONS = 8
 
 Answer = TypeVar("Answer")
 
+TYPES = {
+    **dict.fromkeys(("requested_processors", "nodes", "gpus", "array_size"), int),
+    **dict.fromkeys(("requested_memory", "predicted_walltime", "likely", "mean_walltime"), float),
+    **dict.fromkeys(("lower", "upper", "coverage"), float),
+}
+"""Columns of numbers that may all be unknown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Predictions(Tabular, Sequence[Prediction]):
@@ -48,8 +55,15 @@ class Predictions(Tabular, Sequence[Prediction]):
         """Yield the submissions with their predictions."""
         pairs = zip(self.submissions, self.predictions, strict=True)
         yield DataTable.of_records(
-            [{**msgspec.structs.asdict(job), **_numbers(answer)} for job, answer in pairs]
+            [{**_fields(job), **_numbers(answer)} for job, answer in pairs], TYPES
         )
+
+
+def _fields(job: Submission) -> dict[str, Any]:
+    """Return the fields of a submission with its further facts beside them."""
+    fields = msgspec.structs.asdict(job)
+    facts = fields.pop("facts")
+    return fields if facts is None else {**fields, **msgspec.structs.asdict(facts)}
 
 
 def _numbers(prediction: Prediction) -> dict[str, Any]:

@@ -48,6 +48,9 @@ def test_one_job_and_several_are_predicted_alike(url):
         assert list(many) == [one, one]
         assert many.to_pandas().predicted_walltime.tolist() == [3600, 3600]
         assert many.to_pandas().job_id.tolist() == ["1", "2"]
+        facts = walltimed.Facts(qos="long")
+        told = client.predict([job(facts=facts), job(2)], method="requested").to_pandas()
+        assert told.qos.tolist()[0] == "long"
         assert len(client.predict(job(number) for number in range(1001))) == 1001
         assert len(client.predict([])) == 0
 

@@ -14,8 +14,8 @@ import walltimed.testing
 ROOT = Path(__file__).parents[2]
 
 NAMES = {
-    "AsyncClient", "Backtest", "Basis", "Client", "Completion", "DataTable", "Error", "Interval",
-    "Jobs", "Log", "Prediction", "Predictions", "RemoteError", "Replay",
+    "AsyncClient", "Backtest", "Basis", "Client", "Completion", "DataTable", "Error", "Facts",
+    "Interval", "Jobs", "Log", "Prediction", "Predictions", "RemoteError", "Replay",
     "ServiceUnavailableError", "ServiceUnreachableError", "Simulation", "Status", "Stored",
     "Submission", "backtest", "read_log", "replay", "simulate",
 }  # fmt: skip
