@@ -38,6 +38,7 @@ from predictors.memory.calibration import (
     Counts,
     GroupWeights,
     corrected,
+    counts_at,
     familiarity_at,
     group_weights,
     runs_counted,
@@ -68,6 +69,7 @@ from predictors.memory.columns import (
     Running,
     within,
 )
+from predictors.memory.fact_rows import likeness, numbers_of, shared
 from predictors.memory.histograms import ENOUGH, Histograms
 from predictors.memory.job_table import JobTable
 from predictors.memory.running_jobs import RunningJobs
@@ -260,13 +262,28 @@ class DistributionMethod:
         wanted = (self._price, float(question.coverage), rate, elapsed, share, weight)
         calibration, running = self._calibration, self.running.like(submission)
         calibrated = (histograms, calibration.scored, calibration.costs)
-        return self.bounds(submission, window, wanted, calibrated, running)
+        weights = self._recent.fact_weights(submission)
+        if weights is None:
+            return self.bounds(submission, window, wanted, calibrated, running)
+        evidence = self._with_facts(submission, weights)
+        job = self._recent.job(submission)
+        return bounds_now(evidence, self._recent.columns, window, job, wanted, calibrated, running)
+
+    def _with_facts(self, submission: Submission, weights: Floats) -> Evidence:
+        """Return the evidence with more weight on runs that are like a job in its facts."""
+        found, given = self.evidence(submission), numbers_of(submission.facts)
+        moved = likeness(self._recent.facts, found.rows, found.weights, (given, weights))
+        return found._replace(weights=moved)
 
     def _evidence(self, submission: Submission) -> Evidence | None:
         """Return the evidence about a job; None without any run."""
         if not self.has_distribution(submission):
             return None
-        evidence = self.evidence(submission)
+        weights = self._recent.fact_weights(submission)
+        if weights is None:
+            evidence = self.evidence(submission)
+        else:
+            evidence = self._with_facts(submission, weights)
         if (running := self.running.like(submission)) is not NOBODY:
             evidence, _ = revised_now(evidence, running, float(submission.requested_walltime))
         return evidence if evidence.own + evidence.others else None
@@ -291,7 +308,16 @@ class DistributionMethod:
             if row != NO_ROW and users[row] == user:
                 found[row] = found.get(row, 0.0) + weight
         heaviest = sorted(found, key=lambda row: (-found[row], -row))[:EXPLAINED]
-        return tuple(self._recent.run_at(row, found[row] / total) for row in heaviest)
+        runs = [self._recent.run_at(row, found[row] / total) for row in heaviest]
+        weights = self._recent.fact_weights(submission)
+        if weights is None or submission.facts is None:
+            return tuple(runs)
+        pairs = zip(runs, heaviest, strict=True)
+        facts = submission.facts
+        return tuple(
+            replace(run, shared=shared(self._recent.facts[row], facts, weights))
+            for run, row in pairs
+        )
 
 
 def without_distribution(prediction: Prediction) -> Prediction:
@@ -443,6 +469,22 @@ def _mean(  # noqa: PLR0913, PLR0917 - machine code takes no struct
         else:
             total += quantile_at(values, reached, job[0], level)
     return total / MEAN_LEVELS
+
+
+@of_same_types
+@compiled
+def bounds_now(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+    evidence: Evidence,
+    columns: Columns,
+    window: RowWindow,
+    job: JobQuery,
+    wanted: Wanted,
+    calibrated: Calibrated,
+    running: Running,
+) -> Bounds:
+    """Return the prediction of a job in numbers from a distribution that Python has."""
+    counts = counts_at(columns, window, calibrated)
+    return bounds_of(evidence, job, wanted, (counts, calibrated[2]), running)
 
 
 revised_now = of_same_types(revised)

@@ -9,8 +9,9 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.facts import Facts
 from predictors.jobs import Completion, PastRun, Submission
-from predictors.memory import columns
+from predictors.memory import columns, fact_rows
 from predictors.memory.columns import (
     ANY,
     ATTRIBUTES,
@@ -139,6 +140,7 @@ class JobTable:
 
     Attributes:
         running: like jobs that ran at a run's submission, by row; empty without costs.
+        facts: further facts by row, see ``fact_rows``; empty until a run has some.
         moved: number of rows by which all rows were moved back so far. A row plus ``moved`` is a
             number that stays the same until a run is inserted before it.
     """
@@ -156,6 +158,9 @@ class JobTable:
         self._stop = 0
         self._interned = tuple(InternedNames() for _ in TEMPLATE_ATTRIBUTES)
         self._newest = np.full(FEWEST_ROWS, UNKNOWN, dtype=np.int32)
+        self.facts: fact_rows.FactRows = np.empty((0, fact_rows.WIDTH), np.float32)
+        self._fact_sums = np.zeros((2, fact_rows.PLACES))
+        self._fact_weights: Floats | None = None
         self._take_room(min(FEWEST_ROWS, 2 * capacity + 1))
 
     def __len__(self) -> int:
@@ -255,9 +260,53 @@ class JobTable:
         if self._has_costs:
             self._put(self.running, place, running)
         self._stop += 1
+        if submission.facts is not None or len(self.facts):
+            self._note_facts(place, submission.facts)
         for reference in self._changes:
             if changes := reference():
                 changes.first = min(changes.first, self.moved + place)
+
+    def _note_facts(self, place: int, facts: Facts | None) -> None:
+        """Store the facts of a run, and count what they would have saved for the last runs."""
+        if not len(self.facts):
+            rows = self._numbers.shape[1]
+            self.facts = np.full((rows, fact_rows.WIDTH), np.nan, np.float32)
+        self._fact_weights = None
+        self.facts[place + 1 : self._stop] = self.facts[place : self._stop - 1]
+        self.facts[place, : fact_rows.GAINS] = fact_rows.numbers_of(facts)
+        oldest = max(self._first, place - (self.capacity - fact_rows.JUDGED))
+        fact_rows.note_gains(self._columns, self.facts, place, oldest)
+        begin = self._stop - fact_rows.JUDGED
+        if place >= begin:
+            fact_rows.add_gains(self._fact_sums, self.facts, place, 1.0)
+            if begin > self._first:
+                fact_rows.add_gains(self._fact_sums, self.facts, begin - 1, -1.0)
+
+    def facts_that_count(self) -> NDArray[np.bool_]:
+        """Return for each fact whether it has a weight by all stored runs."""
+        return fact_rows.weights_of(self._fact_sums) > 0.0
+
+    def fact_weights(self, submission: Submission) -> Floats | None:
+        """Return the weight of each fact by the runs that had ended; None if none counts."""
+        if submission.facts is None or not len(self.facts):
+            return None
+        time, row = submission.submit_time, self._stop - 1
+        if row < self._first or self._numbers.item(END, row) <= time:
+            if self._fact_weights is None:
+                self._fact_weights = fact_rows.weights_of(self._fact_sums)
+            weights = self._fact_weights
+        else:
+            weights = self._fact_weights_before(time)
+        return weights if weights.any() else None
+
+    def _fact_weights_before(self, time: float) -> Floats:
+        """Return the weight of each fact by the last runs that had ended at a time."""
+        sums, row = self._fact_sums.copy(), self._stop - 1
+        oldest = max(self._first, self._stop - fact_rows.JUDGED)
+        while row >= oldest and self._numbers[END, row] > time:
+            fact_rows.add_gains(sums, self.facts, row, -1.0)
+            row -= 1
+        return fact_rows.weights_of(sums)
 
     def watch(self) -> RowChanges:
         """Return the changes of rows from now on; all present rows count as changed."""
@@ -339,10 +388,13 @@ class JobTable:
         if rows - self._stop > self.capacity // 2:
             return
         numbers, attributes, bounds = self._columns
-        jobs, running = self._jobs, self.running
+        jobs, running, facts = self._jobs, self.running, self.facts
         self._take_room(min(2 * rows, 2 * (self.capacity + self._first) + 1))
         self._jobs[: len(jobs)] = jobs
         self.running[: len(running)] = running
+        if len(facts):
+            self.facts = np.full((self._numbers.shape[1], fact_rows.WIDTH), np.nan, np.float32)
+            self.facts[: len(facts)] = facts
         for longer, before in zip(self._columns, (numbers, attributes, bounds), strict=True):
             longer[:, : before.shape[1]] = before
 
@@ -363,6 +415,7 @@ class JobTable:
         self._numbers, self._attributes = numbers, attributes
         self._newest, self._jobs = self._newest.copy(), self._jobs.copy()
         self.running = self.running.copy()
+        self.facts, self._fact_sums = self.facts.copy(), self._fact_sums.copy()
         self._interned = deepcopy(self._interned)
         self._changes = []
 
@@ -379,7 +432,7 @@ class JobTable:
             links[:] = np.where(links < 0, NOWHERE, places[links])
         self._numbers[:, :count] = self._numbers[:, : self._stop][:, stays]
         attributes[:, :count] = attributes[:, : self._stop][:, stays]
-        for values in (self._jobs, self.running):
+        for values in (self._jobs, self.running, self.facts):
             if len(values):
                 values[:count] = values[: self._stop][stays]
         self.moved += dropped

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from predictors.answers import Bounds, DistributionMethod
 from predictors.base import USUAL
@@ -13,6 +14,13 @@ from predictors.distribution import Evidence
 from predictors.jobs import LATEST_TIME, Completion, Submission
 from predictors.memory.calibration import KEPT_RUNS, Calibrated, Calibration, capacity_for
 from predictors.memory.columns import Floats, Ids, RowWindow, Running
+from predictors.memory.fact_rows import (
+    PLACES,
+    UNKNOWN_FACT,
+    describe_facts_now,
+    describe_rows,
+    numbers_of,
+)
 from predictors.memory.histograms import LONGEST_WINDOW
 from predictors.memory.job_table import LATE_JOBS, JobTable
 from predictors.methods import forest_decision
@@ -24,6 +32,8 @@ from predictors.methods.forest_leaves import LeafIndex, Leaves
 from predictors.methods.forest_trees import NO_TREES, LearnedForest, Trees, unpacked
 from predictors.methods.kernel import SCALING
 from predictors.parameters import whole_number
+
+NO_FEATURES: Singles = np.empty(0, np.float32)
 
 
 class Forest(DistributionMethod):
@@ -85,6 +95,7 @@ class Forest(DistributionMethod):
             self._model,
             self._trees,
             self._index.leaves,
+            self._facts_of(submission),
         )
 
     def bounds(
@@ -104,10 +115,23 @@ class Forest(DistributionMethod):
             self._model,
             self._trees,
             self._index.leaves,
+            self._facts_of(submission),
             wanted,
             calibrated,
             running,
         )
+
+    def _facts_of(self, submission: Submission) -> Singles:
+        """Return the features that the facts of a job give; empty unless trees know some."""
+        if self._learned is None or not self._learned.has_facts:
+            return NO_FEATURES
+        found = np.full(PLACES, UNKNOWN_FACT, np.float32)
+        window, table = self._recent.window(submission), self._recent
+        if submission.facts is not None and len(table.facts):
+            rows = (max(table.first, window.stop - self._history), window.newest, window.time)
+            given = numbers_of(submission.facts)
+            describe_facts_now(table.columns, table.facts, given, rows, found)
+        return found
 
     def has_distribution(self, submission: Submission) -> bool:
         """Return whether there are trees, and the job has a user."""
@@ -153,10 +177,14 @@ class Forest(DistributionMethod):
     def features(self) -> Singles:
         """Return the features of all stored runs at their submissions, by run and feature.
 
-        NaN where no run counted for the job. The runs are in order of their ends.
+        NaN where no run counted for the job. The runs are in order of their ends. Behind the usual
+        features are those that further facts give, if any fact counts by the history.
         """
         first = self._recent.first
-        return self._features(first, first + len(self._recent))
+        features = self._features(first, first + len(self._recent))
+        if not self._recent.facts_that_count().any():
+            return features
+        return np.concatenate((features, self.fact_features(first, first + len(features))), axis=1)
 
     def runtimes(self) -> tuple[Floats, Floats, Floats]:
         """Return runtimes, requests and ends of all stored runs, in order of their ends."""
@@ -192,7 +220,7 @@ class Forest(DistributionMethod):
         self._calibration = Calibration(self._recent, self._score, has_costs=True)
 
     def _write_leaves(self, begin: int, end: int, leaf: Ids) -> None:
-        forest_decision.leaves_of_features(self._trees, self._features(begin, end), begin, leaf)
+        forest_decision.leaves_of_features(self._trees, self._all_features(begin, end), begin, leaf)
 
     def _features(self, begin: int, end: int) -> Singles:
         features = np.empty((end - begin, len(FEATURES)), np.float32)
@@ -205,6 +233,28 @@ class Forest(DistributionMethod):
 
         on_two_cores(begin, end, write)
         return features
+
+    def _all_features(self, begin: int, end: int) -> Singles:
+        """Return the features with those that further facts give, if the trees know some."""
+        features = self._features(begin, end)
+        if self._learned is None or not self._learned.has_facts:
+            return features
+        return np.concatenate((features, self.fact_features(begin, end)), axis=1)
+
+    def fact_features(self, begin: int, end: int) -> Singles:
+        """Return the features that the facts of runs give, at their submissions."""
+        found = np.full((end - begin, PLACES), UNKNOWN_FACT, np.float32)
+        if len(self._recent.facts):
+            rows = (self._recent.first, begin, end)
+            table = self._recent
+            describe_rows(table.columns, table.facts, rows, self._history, found)
+        return found
+
+    def useful_features(self, count: int) -> NDArray[np.int64]:
+        """Return the features that trees may divide by: of facts those that count."""
+        useful = np.ones(count, bool)
+        useful[len(FEATURES) :] = self._recent.facts_that_count()[: count - len(FEATURES)]
+        return np.flatnonzero(useful)
 
     def _score(self, begin: int, end: int) -> None:
         leaves = self._index.leaves

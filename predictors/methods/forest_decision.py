@@ -48,9 +48,16 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     model: Model,
     trees: Trees,
     leaves: Leaves,
+    facts: Singles,
 ) -> Evidence:
-    """Return the distribution of a job's runtime, empty where no run counts for it."""
-    features = np.empty(_COUNT, np.float32)
+    """Return the distribution of a job's runtime, empty where no run counts for it.
+
+    Args:
+        facts: features that further facts give, behind the others; empty without.
+    """
+    features = np.empty(_COUNT + len(facts), np.float32)
+    for place in range(len(facts)):
+        features[_COUNT + place] = facts[place]
     found = describe_job(columns, window, settings[0], job, model, (no_support(), features))
     heads = np.full(len(trees.roots), NO_LEAF, np.int32)
     if len(found.values) > 0:
@@ -73,12 +80,13 @@ def bounds(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     model: Model,
     trees: Trees,
     leaves: Leaves,
+    facts: Singles,
     wanted: Wanted,
     calibrated: Calibrated,
     running: Running,
 ) -> Bounds:
     """Return the prediction by ``evidence_of``, which takes the first arguments."""
-    found = evidence_of(columns, window, job, settings, model, trees, leaves)
+    found = evidence_of(columns, window, job, settings, model, trees, leaves, facts)
     counts = counts_at(columns, window, calibrated)
     return bounds_of(found, job, wanted, (counts, calibrated[2]), running)
 

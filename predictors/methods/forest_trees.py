@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from predictors.compiled import compiled
 from predictors.memory.columns import Ids
+from predictors.memory.fact_rows import PLACES
 from predictors.methods.attention_features import Singles
 from predictors.methods.forest_features import FEATURES, VERSION
 from predictors.parameters import number, whole_number
@@ -28,6 +29,9 @@ MOST_TREES = 64
 """Largest number of trees; with more a prediction would take too long."""
 
 MOST_NODES = 1_000_000
+
+VERSIONS = (VERSION, VERSION + 1)
+"""Of forests without and with features of further facts."""
 
 
 class UnusableForestError(ValueError):
@@ -79,10 +83,15 @@ class LearnedForest(Struct, frozen=True, kw_only=True):
         Raises:
             UnusableForestError: this release cannot use the forest.
         """
-        if self.version != VERSION:
+        if self.version not in VERSIONS:
             raise UnusableForestError(f"The forest was learned for features {self.version}.")
         number("attention", self.attention, 0, 0.99)
         whole_number("calibrating", self.calibrating, 0, MOST_TREES - 1)
+
+    @property
+    def has_facts(self) -> bool:
+        """Whether trees may divide by further facts."""
+        return self.version == VERSIONS[1]
 
     def summary(self) -> dict[str, Any]:
         """Return the forest without its trees, as JSON values."""
@@ -132,7 +141,7 @@ def check_trees(trees: Trees) -> None:
     is_inside = (roots >= 0).all() and (roots < nodes).all() and (rights < nodes).all()
     if not is_inside or (rights <= inner).any() or (len(inner) and inner[-1] == nodes - 1):
         raise UnusableForestError("A node of the trees has no child.")
-    if (trees.features < NO_FEATURE).any() or (trees.features >= len(FEATURES)).any():
+    if (trees.features < NO_FEATURE).any() or (trees.features >= len(FEATURES) + PLACES).any():
         raise UnusableForestError("A node of the trees divides by an unknown feature.")
 
 

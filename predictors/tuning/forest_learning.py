@@ -8,8 +8,10 @@ from msgspec.structs import replace
 from predictors.memory.columns import Floats
 from predictors.methods.attention_features import Singles
 from predictors.methods.forest import Forest
+from predictors.methods.forest_features import FEATURES
 from predictors.methods.forest_trees import (
     NO_FEATURE,
+    VERSIONS,
     LearnedForest,
     Trees,
     joined,
@@ -76,9 +78,16 @@ def learn(forest: Forest, features: Singles, later: int, seed: int = 0) -> Learn
     if len(chosen) < FEWEST_RUNS:
         return None
     targets = np.log1p(np.minimum(runtimes, requests)[chosen])
-    trees = fit(features[chosen], targets, seed)
+    useful = forest.useful_features(features.shape[1])
+    trees = fit(features[chosen][:, useful], targets, seed)
+    inner = trees.features != NO_FEATURE
+    trees.features[inner] = useful[trees.features[inner]]
     return LearnedForest(
-        trees=packed(trees), attention=0.0, runs=len(chosen), until=float(ends[chosen[-1]])
+        trees=packed(trees),
+        attention=0.0,
+        runs=len(chosen),
+        until=float(ends[chosen[-1]]),
+        version=VERSIONS[features.shape[1] > len(FEATURES)],
     )
 
 
