@@ -3,9 +3,10 @@
 A row has a number for each fact: a count, or 24 bits of a hash in place of a text. The features of
 a site's own take the last places, in order of their names; each has the hash of its name beside it.
 
-A fact is worth what it would have saved: the error of the user's previous run as an estimate, less
-that of the user's newest run with the same value, or of the one with the nearest number. Errors are
-differences of the logarithms of runtimes. Runs whose previous run is that run say nothing.
+A fact is worth what it would have saved among the user's runs of the same application: the error of
+the newest of them as an estimate, less that of the newest with the same value, or of the one with
+the nearest number. Errors are differences of the logarithms of runtimes. Runs for which both are
+the same one say nothing.
 """
 
 from zlib import crc32
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from predictors.compiled import compiled, of_same_types
 from predictors.facts import FACTS, MOST_FEATURES, Facts
 from predictors.memory.columns import (
+    APPLICATION,
     END,
     PREVIOUS,
     RUNTIME,
@@ -39,10 +41,13 @@ WEIGHT = GAINS + PLACES
 WIDTH = WEIGHT + 1
 
 LOOKED_AT = 32
-"""Most earlier runs of the user that a fact is looked for in."""
+"""Most earlier runs of the user and application that a fact is looked for in."""
 
-WITHIN = 16_000
-"""Number of rows of a table before a run that these may be among."""
+MOST_SEEN = 256
+"""Most earlier runs of the user that these are looked for among."""
+
+NEAR = 256
+"""Rows of the table before a run; a user with many of them counts less for each."""
 
 JUDGED = 4_096
 """Number of the cluster's last runs whose gains decide."""
@@ -138,16 +143,18 @@ def note_gains(columns: Columns, facts: FactRows, row: int, first: int) -> None:
     if attributes[USER, row] < 0:
         return
     runs = np.empty(LOOKED_AT, np.int64)
-    found = near = 0
-    while other >= first and found < LOOKED_AT:
-        near += row - other <= 256
-        if numbers[END, other] <= numbers[SUBMIT, row]:
+    found = seen = looked = 0
+    while other >= first and looked < MOST_SEEN and found < LOOKED_AT:
+        is_named_alike = attributes[APPLICATION, other] == attributes[APPLICATION, row]
+        if is_named_alike and numbers[END, other] <= numbers[SUBMIT, row]:
             runs[found] = other
             found += 1
+        seen += row - other <= NEAR
+        looked += 1
         other = attributes[PREVIOUS, other]
     if found < 2:
         return
-    facts[row, WEIGHT] = 1.0 / np.sqrt(1.0 + near)
+    facts[row, WEIGHT] = 1.0 / np.sqrt(1.0 + seen)
     seconds = np.log1p(numbers[RUNTIME, row])
     error = abs(seconds - np.log1p(numbers[RUNTIME, runs[0]]))
     for place in range(PLACES):
