@@ -39,6 +39,7 @@ PLACES = len(OWN) + MOST_FEATURES
 NAMES, GAINS = PLACES, PLACES + MOST_FEATURES
 WEIGHT = GAINS + PLACES
 WIDTH = WEIGHT + 1
+SUMS = 3
 
 LOOKED_AT = 32
 """Most earlier runs of the user and application that a fact is looked for in."""
@@ -52,14 +53,11 @@ NEAR = 256
 JUDGED = 4_096
 """Number of the cluster's last runs whose gains decide."""
 
-SHRINKAGE = 20.0
-"""Runs without a gain beside those that say something."""
-
-LEAST_GAIN = 0.1
-"""Mean gain up to which a fact has no weight."""
+ERRORS, LEAST_GAIN = 2.0, 0.05
+"""Standard errors below the mean gain, and the gain there up to which a fact has no weight."""
 
 STEEPNESS, HEAVIEST = 8.0, 8.0
-"""Weight of a fact by mean gain beyond that, and the largest one."""
+"""Weight of a fact by the gain beyond that, and the largest one."""
 
 KEPT_SHARE = 0.1
 """Share of all weight that the facts do not move."""
@@ -171,19 +169,24 @@ def note_gains(columns: Columns, facts: FactRows, row: int, first: int) -> None:
 @of_same_types
 @compiled
 def add_gains(sums: Floats, facts: FactRows, row: int, change: float) -> None:
-    """Add the gains of a run to sums of weights and of gains by fact, or take them out."""
+    """Add the gains of a run to sums by fact, or take them out.
+
+    The sums are those of weights, of gains, and of squares of both.
+    """
     weight = np.rint(facts[row, WEIGHT] * UNIT)
     for place in range(PLACES):
         gain = facts[row, GAINS + place]
         if not np.isnan(gain):
             sums[0, place] += change * weight
             sums[1, place] += change * np.rint(weight * gain)
+            sums[2, place] += change * np.rint(weight * gain * weight * gain)
 
 
 def weights_of(sums: Floats) -> Floats:
-    """Return the weight of each fact: 0 where it has saved nothing."""
-    mean = sums[1] / (sums[0] + SHRINKAGE * UNIT)
-    weights: Floats = np.minimum(HEAVIEST, STEEPNESS * np.maximum(0.0, mean - LEAST_GAIN))
+    """Return the weight of each fact: 0 where it has not certainly saved anything."""
+    total = np.maximum(1.0, sums[0])
+    certain = (sums[1] - ERRORS * np.sqrt(sums[2])) / total
+    weights: Floats = np.minimum(HEAVIEST, STEEPNESS * np.maximum(0.0, certain - LEAST_GAIN))
     return weights
 
 

@@ -159,7 +159,7 @@ class JobTable:
         self._interned = tuple(InternedNames() for _ in TEMPLATE_ATTRIBUTES)
         self._newest = np.full(FEWEST_ROWS, UNKNOWN, dtype=np.int32)
         self.facts: fact_rows.FactRows = np.empty((0, fact_rows.WIDTH), np.float32)
-        self._fact_sums = np.zeros((2, fact_rows.PLACES))
+        self._fact_sums = np.zeros((fact_rows.SUMS, fact_rows.PLACES))
         self._fact_weights: Floats | None = None
         self._take_room(min(FEWEST_ROWS, 2 * capacity + 1))
 

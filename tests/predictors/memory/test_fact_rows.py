@@ -11,7 +11,7 @@ from predictors.facts import Facts
 from predictors.jobs import Completion, Submission
 from predictors.memory import fact_rows
 from predictors.memory.columns import NOWHERE
-from predictors.memory.fact_rows import GAINS, LEAST_GAIN, OWN, SHRINKAGE, STEEPNESS, WEIGHT
+from predictors.memory.fact_rows import GAINS, LEAST_GAIN, OWN, STEEPNESS, WEIGHT
 from predictors.memory.job_table import JobTable
 from predictors.methods.least_cost import LeastCost
 
@@ -74,9 +74,17 @@ def test_a_gain_is_the_error_that_the_newest_run_with_the_same_value_would_have_
     assert np.isnan(np.delete(gains, SCRIPT)).all()
     assert table.facts[2, WEIGHT] == pytest.approx(1 / math.sqrt(3))
     weight = round(1024 / math.sqrt(3))
-    mean = weight / (weight + SHRINKAGE * 1024)
-    expected = STEEPNESS * max(0.0, mean - LEAST_GAIN)
-    assert fact_rows.weights_of(table._fact_sums)[SCRIPT] == pytest.approx(expected)
+    assert table._fact_sums[:, SCRIPT].tolist() == [weight, weight, weight**2]
+    assert not fact_rows.weights_of(table._fact_sums).any(), "one run is not certain"
+
+
+def test_a_fact_weighs_by_its_mean_gain_less_two_standard_errors():
+    sums = np.zeros((3, fact_rows.PLACES))
+    sums[:, SCRIPT] = 100.0 * 1024, 0.5 * 100 * 1024, 100 * (0.5 * 1024) ** 2
+    expected = STEEPNESS * (0.5 - 2 * 0.05 - LEAST_GAIN)
+    assert fact_rows.weights_of(sums)[SCRIPT] == pytest.approx(expected)
+    sums[1, SCRIPT] *= -1
+    assert not fact_rows.weights_of(sums).any()
 
 
 def test_a_gain_of_numbers_is_that_of_the_run_with_the_nearest_number():
