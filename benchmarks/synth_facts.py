@@ -40,7 +40,8 @@ def runs_with_facts(trace: Trace, *, seed: int, are_noise: bool = False) -> list
     random = Generator(PCG64(seed))
     jobs = [_job(random) for _ in trace.job]
     medians = _medians(trace)
-    told = [jobs[place] for place in random.permutation(len(jobs))] if are_noise else jobs
+    order = Generator(PCG64(seed + 1)).permutation(len(jobs))
+    told = [jobs[place] for place in order] if are_noise else jobs
     return [
         _run(trace, place, jobs[place], told[place], medians, random) for place in range(len(jobs))
     ]

@@ -98,6 +98,10 @@ class PastRunAnswer:
     requested_walltime: Annotated[float, Field(description="Seconds.")]
     end_time: Annotated[float, Field(description="Unix seconds.")]
     weight: Annotated[float, Field(description="Share of all that the prediction rests on.")]
+    shared: Annotated[
+        list[str] | None,
+        Field(description="Names of further facts that made it like the job; left out without."),
+    ] = None
 
 
 BasisField = Annotated[Basis, DescribedBy(BasisAnswer)]
