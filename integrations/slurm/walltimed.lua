@@ -22,7 +22,7 @@ local DEFAULTS = {
   order = "sjf-aging",     -- of mode order; response-ratio: with `slurm-updater --order response-ratio`
   largest_site_factor = nil, -- of mode order; nil: by slurm.conf (docs/slurm.md); 0: none
   facts = true,            -- whether script, directory, GPUs, … are told: docs/api.md
-  features = nil,          -- function(job) that returns up to eight numbers or words by name
+  features = nil,          -- function(job) of up to eight numbers or words by name; nil: by comment
   opt_out = "walltimed=off", -- jobs with this in their comment are left alone
   slurm_version = nil,     -- as `sinfo --version` says; mode soft needs it, at least 25.05.4
 }
@@ -41,6 +41,7 @@ local NO_VAL, INFINITE, NO_VAL16 = 4294967294, 4294967295, 65534
 local MOST_THREADS = 1024 -- of a core
 local LONGEST_NAME, LONGEST_ID = 255, 64
 local LONGEST_LINE, LONGEST_SCRIPT = 4096, 32768 -- bytes; of a script the first count
+local MOST_FEATURES = 8
 local HASH_MODULUS = 35184372088777 -- 2 ^ 45 - 55
 local LARGEST_HEAD, LARGEST_ANSWER, PIECE = 8192, 65536, 8192 -- bytes
 local LONGEST_WALLTIME = 1e9 -- seconds; more is no walltime
@@ -362,6 +363,17 @@ local function command_of(job)
   return line(table.concat(words, " "))
 end
 
+-- Numbers and words in a comment such as "wt:rule=align wt:input_bytes=1500", at most eight.
+local function features_in(comment)
+  local found, count = {}, 0
+  for name, value in (text(comment) or ""):gmatch("wt:([%w_]+)=([%w_.+-]+)") do
+    if count < MOST_FEATURES and not found[name] then
+      found[name], count = tonumber(value) or value, count + 1
+    end
+  end
+  return count > 0 and found or nil
+end
+
 local function facts_of(job, config)
   local gpus, kind = gpus_of(job)
   local nodes = number_or(job.min_nodes, 0)
@@ -378,7 +390,7 @@ local function facts_of(job, config)
     dependency = line(job.dependency and job.dependency:match("^%a+")),
     submit_host = text(job.alloc_node),
     interactive = not job.script or nil, -- of salloc or srun
-    features = config.features and config.features(job),
+    features = config.features and config.features(job) or features_in(job.comment),
   }
 end
 

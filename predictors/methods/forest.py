@@ -209,7 +209,9 @@ class Forest(DistributionMethod):
         if learned is not None and not isinstance(learned, LearnedForest):
             raise TypeError("learned")
         self._learned = learned
-        self._trees: Trees = NO_TREES if learned is None else unpacked(learned.trees)
+        self._trees: Trees = (
+            NO_TREES if learned is None else unpacked(learned.trees, learned.features)
+        )
         self._index = LeafIndex(
             self._recent,
             len(self._trees.roots),

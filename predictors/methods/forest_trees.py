@@ -89,6 +89,11 @@ class LearnedForest(Struct, frozen=True, kw_only=True):
         whole_number("calibrating", self.calibrating, 0, MOST_TREES - 1)
 
     @property
+    def features(self) -> int:
+        """Number of features that its trees may divide by."""
+        return len(FEATURES) + (PLACES if self.has_facts else 0)
+
+    @property
     def has_facts(self) -> bool:
         """Whether trees may divide by further facts."""
         return self.version == VERSIONS[1]
@@ -106,8 +111,8 @@ def packed(trees: Trees) -> bytes:
 
 
 @lru_cache(maxsize=8)
-def unpacked(content: bytes) -> Trees:
-    """Return the trees in a file.
+def unpacked(content: bytes, features: int = len(FEATURES)) -> Trees:
+    """Return the trees in a file, which divide jobs by so many features.
 
     Raises:
         UnusableForestError: it is no file of trees, or a walk through them would not end.
@@ -117,11 +122,11 @@ def unpacked(content: bytes) -> Trees:
             trees = Trees(*(file[name] for name in Trees._fields))
     except (BadZipFile, KeyError, ValueError, OSError, EOFError) as error:
         raise UnusableForestError(f"This is no file of trees: {error}") from error
-    check_trees(trees)
+    check_trees(trees, features)
     return trees
 
 
-def check_trees(trees: Trees) -> None:
+def check_trees(trees: Trees, features: int) -> None:
     """Check the arrays of trees.
 
     Raises:
@@ -141,7 +146,7 @@ def check_trees(trees: Trees) -> None:
     is_inside = (roots >= 0).all() and (roots < nodes).all() and (rights < nodes).all()
     if not is_inside or (rights <= inner).any() or (len(inner) and inner[-1] == nodes - 1):
         raise UnusableForestError("A node of the trees has no child.")
-    if (trees.features < NO_FEATURE).any() or (trees.features >= len(FEATURES) + PLACES).any():
+    if (trees.features < NO_FEATURE).any() or (trees.features >= features).any():
         raise UnusableForestError("A node of the trees divides by an unknown feature.")
 
 

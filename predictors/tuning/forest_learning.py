@@ -53,7 +53,7 @@ def learned_anew(forest: Forest, seed: int = 0) -> LearnedForest | None:
     newest, judged = learn(forest, features, 0, seed), learn(forest, features, later, seed)
     if newest is None or judged is None:
         return None
-    sets = [unpacked(each.trees) for each in (newest, judged)]
+    sets = [unpacked(each.trees, each.features) for each in (newest, judged)]
     return replace(
         newest,
         trees=packed(joined(sets)),

@@ -113,6 +113,15 @@ def test_a_job_without_a_script_is_interactive(any_site):
     assert "interactive" not in with_script
 
 
+def test_features_are_read_from_the_comment_of_a_job(any_site):
+    comment = "mine wt:rule=align wt:input_bytes=1500 wt:x=1e999 wt:=2 wt:a=b;c"
+    (asked,), _ = told(any_site, BATCH | {"comment": comment})
+    assert asked["features"] == {"rule": "align", "input_bytes": 1500, "a": "b"}
+    many = " ".join(f"wt:f{number}={number}" for number in range(12))
+    (asked,), _ = told(any_site, BATCH | {"comment": many})
+    assert len(asked["features"]) == 8
+
+
 def test_a_site_adds_features_of_its_own_or_tells_nothing(any_site):
     feature = 'return {mode="observe", port=%d, facts=%s, features=function(job) return '
     feature += "{rule=job.name, size=2.5, bad=0/0, no=function() end} end}"

@@ -125,10 +125,10 @@ def test_counts_are_compared_by_their_ratio_and_texts_for_equality():
     assert fact_rows.distance(one, zero, OWN.index("gpus")) == 3.0
 
 
-def test_facts_that_determine_runtimes_halve_the_error():
+def test_facts_that_determine_runtimes_lower_the_error_by_a_third():
     runs = by_law(1_200)
     with_facts = error(runs, LeastCost())
-    assert with_facts < 0.5 * error(list(map(without, runs)), LeastCost())
+    assert with_facts < 0.65 * error(list(map(without, runs)), LeastCost())
 
 
 def test_facts_that_are_noise_change_no_answer():

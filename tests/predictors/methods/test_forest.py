@@ -7,7 +7,10 @@ from runs import ended, submission
 
 from predictors.base import COLD_START, Question
 from predictors.distribution import NO_ROW
+from predictors.facts import Facts
+from predictors.jobs import Completion, Submission
 from predictors.memory.columns import PIT
+from predictors.memory.fact_rows import OWN
 from predictors.methods.attention import Attention
 from predictors.methods.forest import Forest
 from predictors.methods.forest_features import FEATURES
@@ -22,6 +25,7 @@ from predictors.methods.forest_trees import (
     packed,
     unpacked,
 )
+from predictors.tuning.forest_learning import learn
 
 LEAF = Trees(
     *(np.array([each], kind) for each, kind in zip((NO_FEATURE, 0, 0, 0), "bfii", strict=True))
@@ -244,3 +248,41 @@ def test_what_is_no_forest_is_refused():
         replace(one_leaf(), version=9)
     with pytest.raises(TypeError):
         Forest(learned="trees")
+
+
+def test_a_forest_divides_jobs_by_facts_that_count_and_by_no_others():
+    random = np.random.default_rng(1)
+    forest = Forest(history=4_000)
+    for number in range(4_500):
+        gpus, host = int(random.integers(1, 9)), f"login{random.integers(3)}"
+        job = Submission(
+            requested_walltime=86_400.0,
+            submit_time=number * 1e5,
+            user=f"u{number % 5}",
+            application="a",
+            facts=Facts(gpus=gpus, submit_host=host),
+        )
+        seconds = 36_000.0 / gpus
+        run = Completion(
+            submission=job,
+            start_time=job.submit_time,
+            end_time=job.submit_time + seconds,
+            runtime=seconds,
+        )
+        forest.observe(run)
+    learned = learn(forest, forest.features(), 0)
+    divided = {*unpacked(learned.trees, learned.features).features.tolist()}
+    assert learned.has_facts
+    assert len(FEATURES) + OWN.index("gpus") in divided
+    assert len(FEATURES) + OWN.index("submit_host") not in divided
+    with pytest.raises(UnusableForestError, match="unknown feature"):
+        Forest(learned=replace(learned, version=1))
+    forest = forest.retuned(replace(learned, attention=0.0))
+    asked = Submission(
+        requested_walltime=86_400.0,
+        submit_time=1e9,
+        user="u1",
+        application="a",
+        facts=Facts(gpus=2, submit_host="login1"),
+    )
+    assert forest.predict(asked).predicted_walltime == pytest.approx(18_000, rel=0.05)
