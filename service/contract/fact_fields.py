@@ -41,14 +41,14 @@ class FactsBody(BaseModel):
         None, description="Hash of the job script without blanks, comments and numbers."
     )
     submit_line: Line | None = Field(None, description="Command line of the submission.")
-    qos: Text | None = None
+    qos: Text | None = Field(None, description="Quality of service.")
     nodes: Processors | None = Field(None, description="Number of nodes.")
     gpus: Annotated[int, Whole(0, 2**31 - 1)] | None = Field(None, description="Of the whole job.")
-    gpu_type: Text | None = None
+    gpu_type: Text | None = Field(None, description="Type of the GPUs.")
     array_size: Processors | None = Field(None, description="Tasks of the job's array.")
     constraint: Line | None = Field(None, description="Requested properties of nodes.")
     dependency: Line | None = Field(None, description="Only its kind is kept, such as afterok.")
-    submit_host: Text | None = None
+    submit_host: Text | None = Field(None, description="Host of the submission.")
     interactive: bool | None = Field(None, description="Whether a person sits before the job.")
     features: Features | None = Field(
         None, description=f"Up to {MOST_FEATURES} numbers or words of the site's own, by name."
