@@ -162,6 +162,7 @@ class FastCluster:
         self.directory.chmod(0o755)
         for part in ("state", "spool", "etc", "out", *(f"spool/{name}" for name in self._nodes)):
             (self.directory / part).mkdir()
+        (self.directory / "out").chmod(0o777)  # the jobs of a log's users write there
         self.clock = FastClock(self.directory / "clock", START)
         self._guard = Guard(self.clock.file)
         self._pipe = open_reports(self.clock)

@@ -65,6 +65,18 @@ class Window(NamedTuple):
     chosen: Integers
     begin: int
 
+    def runs(self, partition_of: Callable[[str], str], zero: int) -> list[Completion]:
+        """Return all runs of the log as Slurm records them in a play.
+
+        Args:
+            partition_of: returns the partition of a queue.
+            zero: time of second 0 of the play.
+        """
+        later = zero - self.workload.trace.unix_start - self.workload.origin - self.begin
+        queues = map(partition_of, partition_names(self.workload))
+        logged = zip(completions(self.workload.trace), queues, strict=True)
+        return [moved(run, queue, later) for run, queue in logged]
+
 
 class Installation(NamedTuple):
     """A service as it is when the window begins.
@@ -91,11 +103,8 @@ class Installation(NamedTuple):
             method: the one that answers.
             partition_of: returns the partition of a queue.
         """
-        workload, chosen, begin = window
-        later = ZERO - workload.trace.unix_start - workload.origin - begin
-        queues = map(partition_of, partition_names(workload))
-        logged = zip(completions(workload.trace), queues, strict=True)
-        runs = [moved(run, queue, later) for run, queue in logged]
+        workload, chosen, _ = window
+        runs = window.runs(partition_of, ZERO)
         ended = sorted((run for run in runs if run.end_time <= ZERO), key=lambda run: run.end_time)
         alone = prepare(workload.trace.select(chosen), overrun="keep")
         waits = simulate(alone, Semantics(), Estimates.named("requested")).wait

@@ -97,7 +97,6 @@ class InstalledCluster(FastCluster):
     def _start_beside(self) -> None:
         for part in ("log", "run"):
             (self.directory / part).mkdir()
-        (self.directory / "out").chmod(0o777)
         for script in SCRIPTS.glob("*.lua"):
             shutil.copy(script, self.directory / "etc")
         settings = FILTER.format(port=self._port, budget_ms=BUDGET_MS)

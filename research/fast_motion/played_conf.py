@@ -104,8 +104,8 @@ class PlayedConf(NamedTuple):
         return queue if queue in names else next(default, names[0])
 
 
-def plain_conf(nodes: int) -> PlayedConf:
-    """Return one FIFO partition of nodes with one CPU, which jobs take whole."""
+def plain_conf(processors: int, cpus: int = 1) -> PlayedConf:
+    """Return one FIFO partition of nodes with some CPUs each, which jobs take whole."""
     lines = [
         "SelectType=select/cons_tres",
         "SelectTypeParameters=CR_CPU",
@@ -113,7 +113,8 @@ def plain_conf(nodes: int) -> PlayedConf:
         "PriorityType=priority/basic",
         "PartitionName=all Nodes=ALL Default=YES MaxTime=UNLIMITED OverSubscribe=EXCLUSIVE",
     ]
-    return PlayedConf(lines, {f"n{place}": {"CPUs": "1"} for place in range(nodes)}, [])
+    nodes = range(-(-processors // cpus))
+    return PlayedConf(lines, {f"n{place}": {"CPUs": str(cpus)} for place in nodes}, [])
 
 
 def read_conf(file: Path) -> PlayedConf:

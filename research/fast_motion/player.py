@@ -159,6 +159,7 @@ class Player:
 
     Attributes:
         zero: Unix seconds of the clock at which second 0 of the jobs is.
+        ids: of the jobs that were submitted.
         seconds: real seconds of the play.
     """
 
@@ -173,6 +174,7 @@ class Player:
         self._submitted = 0
         self._last_submission = -inf
         self._missing_since = inf
+        self.ids: list[str] = []
         self._began = time.monotonic()
         self._crawled = self._clock.crawled
         self.zero = (int(self._clock.now()) // 60 + 2) * 60 if zero is None else zero
@@ -193,19 +195,18 @@ class Player:
         Raises:
             TooFastError: the machine does not keep up, or the play takes too long.
         """
-        ids = []
         for job in jobs:
             self._play_until(self.zero + job.submit)
-            ids.append(self._cluster.submit(job.run, *job.options))
-            self._watch.excess[ids[-1]] = max(0.0, job.run - job.longest)
+            self.ids.append(self._cluster.submit(job.run, *job.options))
+            self._watch.excess[self.ids[-1]] = max(0.0, job.run - job.longest)
             if job.site_factor is not None:
                 self._clock.go_on(self._speeds.slow)
-                self._cluster.set_site_factor(ids[-1], job.site_factor)
+                self._cluster.set_site_factor(self.ids[-1], job.site_factor)
             self._submitted += 1
             self._last_submission = self._clock.now()
         while self._watch.recorded < len(jobs):
             self._step(inf)
-        return ids
+        return self.ids
 
     def _play_until(self, due: float) -> None:
         while self._clock.now() < due:
@@ -249,5 +250,6 @@ class Player:
         if self.seconds > SETTLED and self.crawled > self._speeds.most_crawled:
             raise TooFastError(
                 f"The machine does not keep up with these speeds: the clock crawled for "
-                f"{self.crawled:.0%} of the time. Lower them (--speeds), or wait until it is idle."
+                f"{self.crawled:.0%} of the time. Lower them (--speeds), allow more "
+                "(--most-crawled), or wait until the machine is idle."
             )

@@ -66,9 +66,14 @@ class RecordedPlay(NamedTuple):
         return self.end - self.start - self.wanted_run
 
 
+def rows_in(file: Path) -> list[dict[str, str]]:
+    """Return the rows of a play."""
+    return list(csv.DictReader(io.StringIO(read_bytes(file).decode("ascii"))))
+
+
 def read_play(file: Path) -> RecordedPlay:
     """Return the play in a file, compressed or not."""
-    rows = list(csv.DictReader(io.StringIO(read_bytes(file).decode("ascii"))))
+    rows = rows_in(file)
 
     def numbers(name: str, unit: int = 1) -> Integers:
         return unit * np.array([int(row.get(name) or 0) for row in rows], np.int64)

@@ -22,8 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from fast_clock import NoCompilerError
 from fast_cluster import ClusterError, FastCluster, check_slurm, mount_into, unix_of
-from installation import Installation, Window, as_submitted, words_of
+from forecast_play import told_starts
+from forecast_scores import table_of, write_told
+from installation import Installation, Window, as_submitted, run_of, words_of
 from installed_cluster import InstalledCluster, add_users, check_installed
+from msgspec.structs import replace as with_fields
 from played_conf import PlayedConf, plain_conf, read_conf
 from player import Player, PlayJob, Speeds, TooFastError
 from recorded_plays import (
@@ -33,14 +36,16 @@ from recorded_plays import (
     interval_of,
     logged_times,
     read_play,
+    rows_in,
     rules_of,
     starts_under,
     twin_starts,
     write_play,
 )
+from recorded_queues import RecordingPlayer
 
 from predictors.aged_length import largest_site_factor, site_factor
-from predictors.jobs import Submission
+from predictors.jobs import Completion, Submission
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
@@ -60,7 +65,7 @@ PLAIN = ("easy", "conservative")
 
 WHAT_IS_PLAYED = (
     "log", "first_day", "days", "most_jobs", "conf", "site", "root", "time_min", "site_factor",
-    "installed",
+    "installed", "cpus",
 )  # fmt: skip
 """Options, of this or that command, that a directory of plays is made for."""
 
@@ -194,10 +199,14 @@ def play_once(
         rules = read_configuration(site)
         assert rules.cluster is not None  # noqa: S101 - the site has one
         played, over = fitting(jobs, rules.cluster), rules.over_time_limit
-        named = installation is not None
-        player = Player(cluster, speeds, 60 * options.longest, cluster.zero)
-        ids = player.play([play_job(job, rules.cluster, over, named=named) for job in played])
-        rows = list(rows_of(cluster.shown_jobs(), player.zero, ids, played))
+        named = installation is not None or bool(vars(options).get("forecasts"))
+        player = player_of(cluster, speeds, options, file)
+        ended = play_as_far(
+            player, [play_job(job, rules.cluster, over, named=named) for job in played]
+        )
+        ids, played = player.ids, played[: len(player.ids)]
+        shown = cluster.run("scontrol", "-o", "show", "jobs") if ended else cluster.shown_jobs()
+        rows = list(rows_of(shown, player.zero, ids, played))
         found = compared(cluster, ids, played, rows, rules)
         write_play(file, rows)
         log = cluster.log()
@@ -205,12 +214,40 @@ def play_once(
             written.write(log)
         return {
             "slurm": cluster.version,
+            **({"ended": ended} if ended else {}),
             "real_seconds": round(player.seconds),
             "crawled": round(player.crawled, 3),
             "cycle_seconds": cycle_seconds(log),
             "not_completed": sum(row["state"] != "COMPLETED" for row in rows),
             **found,
         }
+
+
+def player_of(
+    cluster: FastCluster, speeds: Speeds, options: argparse.Namespace, file: Path
+) -> Player:
+    """Return a player, which records the queue where forecasts are wanted."""
+    longest, zero = 60 * options.longest, cluster.zero
+    if not vars(options).get("forecasts"):
+        return Player(cluster, speeds, longest, zero)
+    queues = file.with_name(file.name.replace(".csv.", ".queue."))
+    return RecordingPlayer(cluster, speeds, longest, zero, file=queues)
+
+
+def play_as_far(player: Player, jobs: Sequence[PlayJob]) -> str:
+    """Play the jobs; return why the play ended early, or nothing.
+
+    Raises:
+        TooFastError: it ended early, and no queues were recorded that could be of use.
+    """
+    try:
+        player.play(jobs)
+    except TooFastError as error:
+        if not isinstance(player, RecordingPlayer) or not player.has_recorded:
+            raise
+        print(error)
+        return str(error)
+    return ""
 
 
 def cluster_of(conf: PlayedConf, root: Path, installation: Installation | None) -> FastCluster:
@@ -248,6 +285,8 @@ def rows_of(
         found[words["JobId"]] = words
     for number, job in zip(ids, jobs, strict=True):
         words = found[number]
+        if words["JobState"] == "PENDING":  # in a play that ended early
+            continue
         times = {
             name: round(unix_of(words[f"{name.title()}Time"]) - zero)
             for name in ("submit", "start", "end")
@@ -287,7 +326,7 @@ def play_all(
     played = {name: str(given[name]) for name in WHAT_IS_PLAYED if name in given}
     if notes.setdefault("played", played) != played:
         raise ClusterError(f"{directory} has plays of something else: {notes['played']}")
-    for name in PLAYS:
+    for name in PLAYS[: vars(options).get("plays", 2)]:
         if name in notes:
             continue
         print(f"{name} play: {jobs} jobs", flush=True)
@@ -295,10 +334,15 @@ def play_all(
         notes_file.write_text(json.dumps(notes, indent=1) + "\n")
 
 
+def played_in(notes: Mapping[str, Any]) -> list[str]:
+    """Return the names of the plays that were made."""
+    return [name for name in PLAYS if name in notes]
+
+
 def twins_of(directory: Path) -> Iterator[tuple[str, RecordedPlay, Integers]]:
     """Yield the name of each play, the play, and the starts of its twin."""
     notes = json.loads((directory / "play.json").read_text())
-    for name in PLAYS:
+    for name in played_in(notes):
         play = read_play(directory / f"{name}.csv.gz")
         rules = rules_of(directory / "site", notes[name]["cycle_seconds"])
         log = directory / f"{name}.log.gz"
@@ -311,11 +355,14 @@ def twins_of(directory: Path) -> Iterator[tuple[str, RecordedPlay, Integers]]:
 
 def comparisons(directory: Path) -> Iterator[tuple[str, Likeness]]:
     """Yield each pair of schedules and their likeness."""
-    first, second = (read_play(directory / f"{name}.csv.gz") for name in PLAYS)
+    names = played_in(json.loads((directory / "play.json").read_text()))
+    plays = [read_play(directory / f"{name}.csv.gz") for name in names]
     rules = rules_of(directory / "site")
     assert rules.cluster is not None  # noqa: S101 - the site has one
     interval = interval_of(rules)
-    yield "first, second play", Likeness.of(first, second.start, interval, second.submit)
+    if len(plays) > 1:
+        first, second = plays
+        yield "first, second play", Likeness.of(first, second.start, interval, second.submit)
     for name, play, twin in twins_of(directory):
         yield f"{name} play, twin", Likeness.of(play, twin, interval)
         for policy in PLAIN if not (play.time_min.any() or play.length.any()) else ():
@@ -326,11 +373,13 @@ def comparisons(directory: Path) -> Iterator[tuple[str, Likeness]]:
 def print_report(directory: Path) -> None:
     """Print what the plays were like, and the likeness of each pair of schedules."""
     notes = json.loads((directory / "play.json").read_text())
-    for name in PLAYS:
+    for name in played_in(notes):
         play, note = read_play(directory / f"{name}.csv.gz"), notes[name]
         print(f"{name} play: {said_of(play, note)}")
         if "filter" in note:
             print(f"  {said_of_installed(note)}")
+    if any((directory / f"{name}.queue.gz").exists() for name in PLAYS):
+        return  # forecasts were scored
     print(Likeness.HEADS)
     for name, likeness in comparisons(directory):
         print(likeness.row(name))
@@ -384,6 +433,9 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
         "--most-crawled", type=float, default=Speeds().most_crawled, metavar="SHARE",
         help="of the time in which the clock may crawl; beyond, the play ends; default: 0.25",
     )  # fmt: skip
+    parser.add_argument(
+        "--plays", type=int, choices=(1, 2), default=2, help="one shows no noise; default: two"
+    )
     parser.add_argument("--longest", type=float, default=30, help="minutes that a play may take")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
     return parser
@@ -403,6 +455,14 @@ def parsed() -> argparse.Namespace:
         "--installed", metavar="METHOD", default=argparse.SUPPRESS, help="order by what a running "
         "service answers the filter; needs root, slurmdbd, and PriorityWeightAge",
     )  # fmt: skip
+    parser.add_argument(
+        "--cpus-per-node", dest="cpus", type=int, default=1, metavar="N",
+        help="of the plain machine, whose nodes jobs take whole; default: 1",
+    )  # fmt: skip
+    parser.add_argument(
+        "--forecasts", metavar="METHOD", default=argparse.SUPPRESS, help="record the queue every "
+        "half hour, then ask a service, as the updater does, when the waiting jobs will start",
+    )  # fmt: skip
     return parser.parse_args()
 
 
@@ -417,7 +477,11 @@ def speeds_of(text: str) -> Sequence[float]:
 def play_slurm(options: argparse.Namespace) -> None:
     """Make the plays that are not there yet."""
     workload, jobs = jobs_of(options)
-    conf = read_conf(options.conf) if options.conf else plain_conf(workload.processors_of_machine)
+    conf = (
+        read_conf(options.conf)
+        if options.conf
+        else plain_conf(workload.processors_of_machine, options.cpus)
+    )
     for change in conf.changes:
         print(f"slurm.conf: {change}")
     check_slurm(options.root)
@@ -428,7 +492,55 @@ def play_slurm(options: argparse.Namespace) -> None:
         check_installed(options.root)
         installation = Installation.of(window_of(options), method, conf.partition_of)
         add_users(installation.users)
+    window = window_of(options)
+    if "forecasts" in vars(options):
+        runs = window.runs(conf.partition_of, 0)
+        add_users({user for job in window.chosen if (user := runs[job].submission.user)})
     play_all(options, len(jobs), lambda file: play_once(file, conf, jobs, options, installation))
+    if "forecasts" in vars(options):
+        score_forecasts(options, window, runs, jobs)
+
+
+def score_forecasts(
+    options: argparse.Namespace,
+    window: Window,
+    logged: Sequence[Completion],
+    jobs: Sequence[LogJob],
+) -> None:
+    """Ask a service about the recorded queues, and print how near the told starts came.
+
+    Args:
+        logged: all runs of the log, on the clock of the play.
+    """
+    directory, numbers = options.output, window.workload.trace.job.tolist()
+    of_job = {number: run.submission for number, run in zip(numbers, logged, strict=True)}
+    history = [as_taken(run, options.cpus) for run in logged if run.end_time <= 0]
+    for name in played_in(json.loads((directory / "play.json").read_text())):
+        rows = rows_in(directory / f"{name}.csv.gz")
+        places = {job.job: place for place, job in enumerate(jobs, 1)}
+        runs = {
+            str(places[int(row["job"])]): played_run(
+                of_job[int(row["job"])], row, str(places[int(row["job"])]), options.cpus
+            )
+            for row in rows
+        }
+        told = list(told_starts(directory, name, history, runs, options.forecasts))
+        write_told(directory / f"{name}.told.csv", told)
+        print(f"{name} play, {options.forecasts}: errors in minutes")
+        print("\n".join(table_of(told)))
+
+
+def played_run(job: Submission, row: Mapping[str, str], job_id: str, cpus: int) -> Completion:
+    """Return a run of a play under its id in Slurm; times are seconds of the play."""
+    submitted = with_fields(job, job_id=job_id, submit_time=float(row["submit"]))
+    return as_taken(run_of(submitted, float(row["start"]), float(row["end"]), row["state"]), cpus)
+
+
+def as_taken(run: Completion, cpus: int) -> Completion:
+    """Return a run with the processors of the whole nodes that it takes."""
+    job = run.submission
+    whole = cpus * -(-(job.requested_processors or 1) // cpus)
+    return with_fields(run, submission=with_fields(job, requested_processors=whole))
 
 
 def run(command: str, options: argparse.Namespace, play: Callable[..., None]) -> None:

@@ -124,22 +124,7 @@ class Slurm:
 
     def site(self) -> ControllerSettings:
         """Read the present configuration; an administrator may change it at any time."""
-        output = self._run("scontrol", "show", "config").decode("utf-8", "replace")
-        settings = dict(_SETTING.findall(output))
-        version = settings.get("SLURM_VERSION", "")
-        return ControllerSettings(
-            cluster=settings.get("ClusterName", "").lower(),
-            version=version,
-            keeps_limits=keeps_limits(version, settings.get("SchedulerParameters", "")),
-            sums_factors=settings.get("PriorityType") == MULTIFACTOR,
-            age_weight=age_weight(settings),
-            other_weights=sum(weight(settings, name) for name in OTHER_WEIGHTS),
-            age_of_a_day=age_of_a_day(settings),
-            takes=takes_of(
-                settings.get("SelectType", ""), settings.get("SelectTypeParameters", "")
-            ),
-            rules=rules_of(settings),
-        )
+        return settings_in(self._run("scontrol", "show", "config").decode("utf-8", "replace"))
 
     def queue(self, cluster: str) -> list[QueuedJob]:
         """Return the jobs that wait or run, with the processors that they ask for."""
@@ -232,6 +217,23 @@ class Slurm:
             written = (process.stderr or process.stdout or b"").decode("utf-8", "replace")
             raise SlurmError(f"{name} failed: {' '.join(written.split())[:500]}")
         return process.stdout or b""
+
+
+def settings_in(printed: str) -> ControllerSettings:
+    """Return the configuration in the output of ``scontrol show config``."""
+    settings = dict(_SETTING.findall(printed))
+    version = settings.get("SLURM_VERSION", "")
+    return ControllerSettings(
+        cluster=settings.get("ClusterName", "").lower(),
+        version=version,
+        keeps_limits=keeps_limits(version, settings.get("SchedulerParameters", "")),
+        sums_factors=settings.get("PriorityType") == MULTIFACTOR,
+        age_weight=age_weight(settings),
+        other_weights=sum(weight(settings, name) for name in OTHER_WEIGHTS),
+        age_of_a_day=age_of_a_day(settings),
+        takes=takes_of(settings.get("SelectType", ""), settings.get("SelectTypeParameters", "")),
+        rules=rules_of(settings),
+    )
 
 
 def queue_in(
