@@ -1,4 +1,4 @@
 """Alembic migrations of the history store."""
 
-NEWEST = "2026_11_28_facts"
+NEWEST = "2026_11_28_told"
 """The revision that this release needs; a start need not load Alembic to learn it."""

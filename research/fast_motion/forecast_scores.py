@@ -1,4 +1,4 @@
-"""How near the told starts of a play's waiting jobs came: Slurm's own and walltimed's."""
+"""Errors of the told starts of a play's waiting jobs: Slurm's own and walltimed's."""
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence

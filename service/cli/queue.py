@@ -34,6 +34,9 @@ UNPLANNED = "unplanned"
 LATE = "*"
 """Mark of a forecast start that the scheduler has not planned yet."""
 
+LEAST_HELD = 0.85
+"""Share of ranges that held the start, below which users are told."""
+
 NOT_PLANNED = "the scheduler has not planned it yet"
 
 RIGHT = frozenset({"CPUS", "LIMIT", "START", "END"})
@@ -127,7 +130,17 @@ def forecast_in(answer: dict[str, Any]) -> str:
     """Return the age of the forecast of an answer as text."""
     if answer["forecast_at"] is None:
         return "not forecast yet"
-    return f"forecast {duration(answer['forecast_age'])} ago{no_range(answer)}"
+    age = f"forecast {duration(answer['forecast_age'])} ago{no_range(answer)}"
+    return age + trust_in(answer)
+
+
+def trust_in(answer: dict[str, Any]) -> str:
+    """Return how near forecast starts came lately, as the end of a sentence; empty if unknown."""
+    error, held = answer.get("usual_error"), answer.get("observed_coverage")
+    near = "" if error is None else f"; starts usually right within {duration(error)}"
+    if held is None or held >= LEAST_HELD:
+        return near
+    return f"{near}; of the 90% ranges {held:.0%} held lately"
 
 
 def cells(job: dict[str, Any], now: float) -> dict[str, str]:

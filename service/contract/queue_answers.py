@@ -67,6 +67,20 @@ class QueueHeadAnswer:
     totals: Annotated[
         TotalsAnswer, Field(description="Jobs and processors of all users, by state.")
     ]
+    usual_error: Annotated[
+        float | None,
+        Field(
+            description="Median error of the first forecasts of the last 500 started jobs, in "
+            "seconds; null of fewer than 10."
+        ),
+    ]
+    observed_coverage: Annotated[
+        float | None,
+        Field(
+            description="Share of the last shown intervals of starts that held the start; null of "
+            "fewer than 100."
+        ),
+    ]
 
 
 @dataclass(slots=True)
@@ -129,6 +143,9 @@ class LiveJobAnswer:
         ),
     ]
     usual_wait: float | None
+    scheduler_start: Annotated[
+        float | None, Field(description="Start that the scheduler plans itself, if it shows one.")
+    ]
     start_time: Annotated[
         float | None, Field(description="Of a running job its start, else forecast.")
     ]
@@ -450,6 +467,49 @@ class WaitScoreAnswer:
 
 
 @dataclass(slots=True)
+class ToldStartsAnswer:
+    """Errors of the starts that one teller told, of jobs that have started."""
+
+    queue: Annotated[str | None, Field(description="Null: all queues; empty: jobs that name none.")]
+    week_begin: Annotated[
+        float | None, Field(description="Begin of the week of the starts; null: all weeks.")
+    ]
+    horizon: Annotated[
+        Literal["arrival", "hour", "six-hours", "later"],
+        Field(
+            description="arrival: first forecasts; else the time that was still to come: less than "
+            "an hour, one to six hours, more."
+        ),
+    ]
+    teller: Annotated[
+        Literal["walltimed", "scheduler", "past-waits"],
+        Field(
+            description="scheduler: start that the scheduler plans itself; past-waits: median of "
+            "the queue's last waits that are longer than the job has waited."
+        ),
+    ]
+    jobs: Annotated[int, Field(description="Number of jobs that were scored.")]
+    share_told: Annotated[float, Field(description="Share of them for which a start was told.")]
+    half_within: Annotated[
+        float | None,
+        Field(
+            description="Least of 600, 1200, … 38400 seconds within which half of the told starts "
+            "came; null if they were further off."
+        ),
+    ]
+    share_within_10_minutes: Annotated[
+        float, Field(description="Share of the told starts that came within ten minutes.")
+    ]
+    mean_absolute_error: Annotated[float, Field(description="Mean of |told - came|, in seconds.")]
+    mean_error: Annotated[
+        float, Field(description="Mean of told less actual start: below 0, told too early.")
+    ]
+    coverage: Annotated[
+        float | None, Field(description="Share of start intervals that contained the start.")
+    ]
+
+
+@dataclass(slots=True)
 class WaitScoresAnswer:
     """The errors of a cluster's forecast waits: of all queues together, then of each."""
 
@@ -457,4 +517,11 @@ class WaitScoresAnswer:
     scores: Annotated[
         list[WaitScoreAnswer],
         Field(description="The scores: all queues together first, then each queue."),
+    ]
+    told: Annotated[
+        list[ToldStartsAnswer],
+        Field(
+            description="Told starts of the last eight weeks: by time to come, then first "
+            "forecasts by queue, then by week."
+        ),
     ]

@@ -99,6 +99,9 @@ class LiveWaitingBody(AskedNodesBody, LiveJobBody):
     reason: Text | None = Field(
         None, description="Reason of the wait, in the resource manager's word, such as Dependency."
     )
+    scheduler_start: Time | None = Field(
+        None, description="Start that the scheduler plans itself, if it shows one."
+    )
 
     def live(self, cluster: str) -> LiveJob:
         """Return the job of a snapshot."""
@@ -108,6 +111,9 @@ class LiveWaitingBody(AskedNodesBody, LiveJobBody):
             reason=self.reason,
             array=self.array,
             array_limit=self.array_limit,
+            scheduler_start=None
+            if self.scheduler_start is None
+            else unix_seconds(self.scheduler_start),
         )
 
 

@@ -7,6 +7,7 @@ from itertools import chain
 import msgspec
 import structlog
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from predictors.jobs import Basis, Interval
 from service.live_queue.playing import JobTimes, PoolForecast, PoolQueue
@@ -20,6 +21,7 @@ from service.live_queue.snapshot import (
     SchedulerRules,
     pool_places,
 )
+from service.live_queue.told_starts import Calibration, PastWaits, ToldRecord
 
 log = structlog.get_logger()
 
@@ -54,13 +56,22 @@ def bounds(interval: TimeInterval | None) -> Interval | None:
 
 
 class ForecastPoint(Struct, frozen=True, array_like=True, gc=False):
-    """One forecast of a job, made at ``made_at``; times are Unix seconds."""
+    """One forecast of a job, made at ``made_at``; times are Unix seconds.
+
+    Attributes:
+        played: interval of the start as it was played, before calibration.
+        scheduler: start that the scheduler planned itself; None if it showed none.
+        usual: start by the median of past waits; None of too few.
+    """
 
     made_at: float
     start: float
     end: float
     start_interval: TimeInterval | None = None
     end_interval: TimeInterval | None = None
+    played: tuple[float, float] | None = None
+    scheduler: float | None = None
+    usual: float | None = None
 
 
 class JobForecast(Struct, kw_only=True, gc=False):
@@ -146,6 +157,7 @@ class LiveQueue(Struct, kw_only=True):
         cost: seconds that the expected future took.
         unplanned_waits: waits of jobs that were not planned at their arrival, by queue, the latest
             last; in seconds.
+        told: how near the told starts of the last jobs came.
     """
 
     snapshot: QueueSnapshot
@@ -160,6 +172,7 @@ class LiveQueue(Struct, kw_only=True):
     samples: int = 0
     cost: float = 0.0
     unplanned_waits: dict[str, list[float]] = field(default_factory=dict)
+    told: ToldRecord = field(default_factory=ToldRecord)
 
 
 class ForecastState(Struct, frozen=True, kw_only=True):
@@ -224,20 +237,27 @@ def job_forecasts(
     estimates: Sequence[RuntimeEstimate],
     pools: Sequence[PoolQueue],
     played: Sequence[PoolForecast],
-    before: Mapping[str, JobForecast],
+    before: LiveQueue,
 ) -> dict[str, JobForecast]:
-    """Return the forecasts of each job by job id: those before, and the new one."""
+    """Return the forecasts of each job by job id: those before, and the new one.
+
+    Args:
+        before: queue before; what it has told calibrates the intervals of starts.
+    """
     forecasts = {
-        job.job_id: _continued(before.get(job.job_id), job, estimate)
+        job.job_id: _continued(before.forecasts.get(job.job_id), job, estimate)
         for job, estimate in zip(snapshot.jobs, estimates, strict=True)
     }
-    now = snapshot.taken_at
+    now, past = snapshot.taken_at, PastWaits.of(before.told.waits)
     for pool, times in zip(pools, played, strict=True):
         for row, place in enumerate(pool.running):
             job = snapshot.jobs[place]
             forecasts[job.job_id].add(running_point(times, row, now, job.start_time))
+        calibration = Calibration(before.told, times.coverage)
         for row, place in enumerate(reached_places(pool, times)):
-            forecasts[snapshot.jobs[place].job_id].add(waiting_point(times, row, now))
+            job = snapshot.jobs[place]
+            point = calibrated(waiting_point(times, row, now), calibration)
+            forecasts[job.job_id].add(beside_others(point, job, past))
     reached = chain.from_iterable(map(reached_places, pools, played))
     _note_places(snapshot, forecasts, set(reached))
     return forecasts
@@ -312,6 +332,35 @@ def waiting_point(played: PoolForecast, row: int, now: float) -> ForecastPoint:
         start_interval=_interval(played.starts, row, now, played.coverage),
         end_interval=_interval(played.ends, row, now, played.coverage),
     )
+
+
+def calibrated(point: ForecastPoint, calibration: Calibration) -> ForecastPoint:
+    """Return the forecast with a calibrated interval of the start; the end moves with it."""
+    start, end = point.start_interval, point.end_interval
+    if start is None or end is None:
+        return point
+    seconds = (start.lower, point.start, start.upper)
+    lower, upper = calibration.interval(*(each - point.made_at for each in seconds))
+    moved = TimeInterval(_time(point.made_at, lower), _time(point.made_at, upper), start.coverage)
+    ends = (
+        min(point.end, end.lower + moved.lower - start.lower),
+        max(point.end, end.upper + moved.upper - start.upper),
+    )
+    return replace(
+        point,
+        start_interval=moved,
+        end_interval=TimeInterval(*ends, end.coverage),
+        played=(start.lower, start.upper),
+    )
+
+
+def beside_others(point: ForecastPoint, job: LiveJob, past: PastWaits) -> ForecastPoint:
+    """Return the forecast with the starts that the scheduler and past waits tell."""
+    submission = job.submission
+    waited = max(0.0, point.made_at - submission.submit_time)
+    wait = past.wait_of(submission.queue or "", waited)
+    usual = None if wait is None else submission.submit_time + wait
+    return replace(point, scheduler=job.scheduler_start, usual=usual)
 
 
 def _interval(times: JobTimes, row: int, now: float, coverage: float | None) -> TimeInterval | None:

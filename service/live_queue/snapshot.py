@@ -62,6 +62,7 @@ class LiveJob(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
         shared_use: its use of CPUs, on shared nodes.
         array: name of the array that it is a task of.
         array_limit: most tasks of that array that run at once.
+        scheduler_start: start that the scheduler plans for a waiting job; None if it shows none.
     """
 
     submission: Submission
@@ -73,6 +74,7 @@ class LiveJob(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     shared_use: SharedUse | None = None
     array: str | None = None
     array_limit: int | None = None
+    scheduler_start: float | None = None
 
     @property
     def job_id(self) -> str:

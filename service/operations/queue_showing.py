@@ -39,8 +39,10 @@ from service.live_queue.forecast_record import (
     is_planned,
 )
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_places
+from service.live_queue.told_starts import WEEK
 from service.operations.history_showing import KnownClusters, read_ended_job, usual_cluster
 from service.operations.predicting import limit_answer, running_on
+from service.operations.starts_showing import SHOWN_WEEKS, told_answers
 from service.store import WaitScore
 from service.worker.wait_scores import ARRIVAL, SINCE, usual_wait
 from service.worker.worker import Worker
@@ -92,6 +94,8 @@ class ShowingQueue:
             planned_jobs=queue.planned,
             samples=queue.samples,
             totals=self._totals_of(queue.snapshot),
+            usual_error=queue.told.usual_error,
+            observed_coverage=queue.told.observed_coverage(),
             policy=rules.policy,
             plans_by=rules.plans_by,
             method=self._method,
@@ -181,6 +185,8 @@ class ShowingQueues(ShowingQueue):
             planned_jobs=queue.planned,
             samples=queue.samples,
             totals=self._totals_of(queue.snapshot),
+            usual_error=queue.told.usual_error,
+            observed_coverage=queue.told.observed_coverage(),
         )
 
     async def job(
@@ -263,7 +269,11 @@ class ShowingQueues(ShowingQueue):
         """
         scores = await asyncio.to_thread(self._store.queues.scores, cluster)
         each = [wait_answer(score.queue, [score]) for score in scores]
-        return WaitScoresAnswer(cluster=cluster, scores=[*all_waits(scores), *each])
+        since = int(self._clock() // WEEK) - SHOWN_WEEKS
+        told = await asyncio.to_thread(self._store.queues.start_scores, cluster, since)
+        return WaitScoresAnswer(
+            cluster=cluster, scores=[*all_waits(scores), *each], told=[*told_answers(told)]
+        )
 
 
 def in_order(jobs: list[LiveJob], queue: LiveQueue, sort: str) -> list[LiveJob]:
@@ -354,6 +364,7 @@ def job_answer(job: LiveJob, queue: LiveQueue) -> LiveJobAnswer:
             submission.queue,
             waited=queue.snapshot.taken_at - submission.submit_time,
         ),
+        scheduler_start=None if runs else job.scheduler_start,
         start_time=start,
         end_time=point.end if point else None,
         start_interval=bounds(point.start_interval) if point and not runs else None,

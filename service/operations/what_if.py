@@ -21,6 +21,7 @@ from service.live_queue.forecast_record import (
     ForecastPoint,
     LiveQueue,
     bounds,
+    calibrated,
     forecast_state,
     waiting_point,
 )
@@ -41,6 +42,7 @@ from service.live_queue.snapshot import (
     RuntimeEstimate,
     pool_places,
 )
+from service.live_queue.told_starts import Calibration
 from service.operations.predicting import limit_answer
 from service.operations.request_reports import suggested_request
 from service.worker.live_state import ClusterState
@@ -151,8 +153,11 @@ class WhatIf:
             except (ForecastsBusyError, ForecastTooLongError):
                 obstacles = [obstacle or "no-time" for obstacle in obstacles]
             made_at = forecast.queue.snapshot.taken_at
+            told = forecast.queue.told
             points = {
-                place: waiting_point(each, -1, made_at)
+                place: calibrated(
+                    waiting_point(each, -1, made_at), Calibration(told, each.coverage)
+                )
                 for place, each in zip(jobs, played, strict=False)
             }
         rows = zip(requests, predictions, obstacles, strict=True)

@@ -8,6 +8,9 @@ from msgspec import Struct
 from service.store import ClusterDiagnostics
 from terminal.words import DAY, duration
 
+LEAST_HELD = 0.85
+"""Share of the ranges of starts that are to hold the start; with fewer there is a note."""
+
 FEW = 5
 """Smallest number of runs or predictions for a diagnosis."""
 
@@ -43,6 +46,8 @@ REMEDIES: Mapping[str, str] = {
     "queue-trouble": "docs/forecasts.md says which sizes can be forecast; the log has more.",
     "old-queue": "Look at its sender: the journal of walltimed-slurm-updater or "
     "walltimed-pbs-queue.",
+    "ranges-of-starts": "Trust them less; the page Accuracy shows by queue and week how near starts "
+    "came. Later ranges follow what earlier ones missed.",
     "unknown-runs": "If they are another machine's, give that a cluster name of its own. Else "
     "somebody reports runs that there were not: revoke the tokens with scope ingest that you do "
     "not know (`walltimed token list`), then `walltimed forget --user USER`.",
@@ -249,7 +254,12 @@ def check_filter_mode(
 
 
 def check_queue(
-    cluster: str, taken_at: float, trouble: str | None, *, now: float, oldest: float
+    cluster: str,
+    taken_at: float,
+    trouble: str | None,
+    *,
+    now: float,
+    oldest: float,
 ) -> Iterator[Diagnosis]:
     """Yield a live queue that cannot be forecast, or that is older than ``oldest`` seconds."""
     if trouble:
@@ -258,6 +268,16 @@ def check_queue(
     if now - taken_at > oldest:
         says = f"The queue of cluster '{cluster}' was handed over {duration(now - taken_at)} ago."
         yield fault("old-queue", says, cluster=cluster)
+
+
+def check_ranges(cluster: str, held: float | None) -> Iterator[Diagnosis]:
+    """Yield a note where too few of the last ranges of starts held the start."""
+    if held is not None and held < LEAST_HELD:
+        says = (
+            f"Of the ranges of starts of cluster '{cluster}' {held:.0%} held the start lately, "
+            "where 90% should."
+        )
+        yield note("ranges-of-starts", says, cluster=cluster)
 
 
 def check_handed_over(asking: Collection[str], queued: Collection[str]) -> Iterator[Diagnosis]:

@@ -19,6 +19,7 @@ from service.site.diagnosing import (
     check_filter_mode,
     check_handed_over,
     check_queue,
+    check_ranges,
     note,
     unknown_to_accounting,
     without_rights,
@@ -56,8 +57,9 @@ def site_faults(
     if user := updater_without_rights():
         yield without_rights(user)
     queues = list(queues_of(store))
-    for cluster, taken_at, trouble in queues:
+    for cluster, taken_at, trouble, held in queues:
         yield from check_queue(cluster, taken_at, trouble, now=now, oldest=oldest)
+        yield from check_ranges(cluster, held)
     yield from check_handed_over(
         store.past_runs.predicted_clusters(), [name for name, *_ in queues]
     )
@@ -95,14 +97,15 @@ def time_of(path: Path) -> float | None:
         return None
 
 
-def queues_of(store: "Store") -> Iterator[tuple[str, float, str | None]]:
-    """Yield cluster, time and forecast error of each live queue."""
+def queues_of(store: "Store") -> Iterator[tuple[str, float, str | None, float | None]]:
+    """Yield cluster, time, forecast error and coverage of starts of each live queue."""
     from service.live_queue.forecast_record import unpacked  # noqa: PLC0415 - loads the simulator
 
     for cluster in sorted(store.queues.versions()):
         if found := store.queues.read(cluster):
             queue = unpacked(found[1], cluster)
-            yield cluster, queue.snapshot.taken_at, queue.trouble
+            held = queue.told.observed_coverage()
+            yield cluster, queue.snapshot.taken_at, queue.trouble, held
 
 
 def updater_without_rights() -> str | None:

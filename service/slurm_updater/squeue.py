@@ -476,6 +476,8 @@ def _waiting(
     job["held"] = is_held or (not waits_for_others and (reason or "").startswith(NOT_ITS_TURN))
     if reason:
         job["reason"] = reason
+    if planned := number(record.start_time):
+        job["scheduler_start"] = planned
     if throttle:
         job["array_limit"] = throttle
     tasks = _waiting_tasks(record)

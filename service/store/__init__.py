@@ -15,7 +15,7 @@ from service.store.database import (
 from service.store.diagnostics import ClusterDiagnostics, Shift
 from service.store.forgetting import Erased, Erasure
 from service.store.past_runs import ClusterHistory, EndedRun, ScoredPrediction
-from service.store.queue_records import Queues, WaitScore
+from service.store.queue_records import NEAR_MINUTES, Queues, StartScore, WaitScore
 from service.store.rows import Ingested, RecordedPrediction, ReportedCompletion
 from service.store.scores import MethodScore, MethodScores, ObservedShare, RecentScore, Side
 from service.store.store import Store, open_store
@@ -30,6 +30,7 @@ from service.store.tuning_records import (
 )
 
 __all__ = [
+    "NEAR_MINUTES",
     "ActiveAdoption",
     "AdoptingRound",
     "Adoption",
@@ -55,6 +56,7 @@ __all__ = [
     "ScoredPrediction",
     "Shift",
     "Side",
+    "StartScore",
     "Store",
     "StoreDamagedError",
     "StoreError",

@@ -15,6 +15,7 @@ from service.store.tables import (
     predictions,
     queues,
     scores,
+    start_scores,
     starts,
     tokens,
     tunings,
@@ -126,6 +127,7 @@ def _rows_to_delete(erasure: Erasure) -> Iterator[tuple[Table, ColumnElement[boo
             tunings,
             queues,
             wait_scores,
+            start_scores,
             daily_scores,
         )
         for table in of_cluster:

@@ -12,12 +12,17 @@ from service.store.database import Database
 from service.store.rows import adding
 from service.store.starts import record_starts
 from service.store.tables import completions, queues, wait_scores
+from service.store.tables import start_scores as start_scores_table
 
 SOUGHT_AT_ONCE = 500
 """Job ids in one statement."""
 
 
 _ADD = adding(wait_scores)
+_ADD_TOLD = adding(start_scores_table)
+
+NEAR_MINUTES = (10, 20, 40, 80, 160, 320, 640)
+"""Errors of told starts that are counted, in minutes."""
 
 
 class WaitScore(Struct, frozen=True, kw_only=True):
@@ -38,6 +43,41 @@ class WaitScore(Struct, frozen=True, kw_only=True):
     wait: float
     absolute_error: float
     error: float
+    intervals: float
+    covered: float
+
+
+class StartScore(Struct, frozen=True, kw_only=True):
+    """Sums over told starts; the fields are columns of the table in their order.
+
+    Attributes:
+        week: of the starts, since 1970.
+        queue: empty for jobs that name none.
+        horizon: ``arrival`` for first forecasts, else the time that was still to come.
+        teller: ``walltimed``, ``scheduler`` or ``past-waits``.
+        jobs: number of started jobs, in fractions where a part of a job's forecasts counts.
+        told: those for which a start was told; the sums that follow are over these.
+        error: told minus real start, in seconds.
+        within_10: starts told with an error of at most 10 minutes, and so on.
+        intervals: number of starts told with an interval.
+        covered: number of these intervals that held the start.
+    """
+
+    week: int
+    queue: str
+    horizon: str
+    teller: str
+    jobs: float
+    told: float
+    absolute_error: float
+    error: float
+    within_10: float
+    within_20: float
+    within_40: float
+    within_80: float
+    within_160: float
+    within_320: float
+    within_640: float
     intervals: float
     covered: float
 
@@ -69,6 +109,7 @@ class Queues:
         *,
         received_at: float,
         scores: Collection[WaitScore] = (),
+        start_scores: Collection[StartScore] = (),
         started: Collection[Start] = (),
     ) -> bool:
         """Replace the queue of the version before by a new one; add scores and starts.
@@ -81,6 +122,7 @@ class Queues:
             if not _put(connection, cluster, version, values):
                 return False
             _ADD.execute(connection, [(cluster, *astuple(score)) for score in scores])
+            _ADD_TOLD.execute(connection, [(cluster, *astuple(each)) for each in start_scores])
             record_starts(connection, started)
             return True
 
@@ -93,6 +135,17 @@ class Queues:
         )
         with self._database.reading() as connection:
             return [WaitScore(**row) for row in connection.execute(wanted).mappings()]
+
+    def start_scores(self, cluster: str, since_week: int) -> list[StartScore]:
+        """Return the sums over told starts of a cluster, of the last weeks."""
+        wanted = (
+            select(*(start_scores_table.c[name] for name in StartScore.__struct_fields__))
+            .where(start_scores_table.c.cluster == cluster)
+            .where(start_scores_table.c.week >= since_week)
+            .order_by(*start_scores_table.primary_key.columns)
+        )
+        with self._database.reading() as connection:
+            return [StartScore(**row) for row in connection.execute(wanted).mappings()]
 
     def starts(self, cluster: str, submitted: Mapping[str, float]) -> dict[str, float]:
         """Return the start times of ended jobs, by job id.

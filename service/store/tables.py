@@ -259,6 +259,26 @@ wait_scores = Table(
     PrimaryKeyConstraint("cluster", "queue", "made"),
 )
 
+# Sums of the errors of told starts: ours, the scheduler's own, and those by past waits.
+start_scores = Table(
+    "start_scores",
+    metadata,
+    Column("cluster", Text),
+    Column("week", BigInteger),  # of the start, since 1970
+    Column("queue", Text),  # empty for jobs that name none
+    Column("horizon", Text),
+    Column("teller", Text),
+    *(
+        Column(name, Double, nullable=False)
+        for name in (
+            *("jobs", "told", "absolute_error", "error"),
+            *(f"within_{minutes}" for minutes in (10, 20, 40, 80, 160, 320, 640)),
+            *("intervals", "covered"),
+        )
+    ),
+    PrimaryKeyConstraint("cluster", "week", "queue", "horizon", "teller"),
+)
+
 RUNNING_ROUND = text("state = 'running'")
 """Condition on tuning rounds: the round has not ended."""
 

@@ -1,5 +1,6 @@
 """The page Accuracy: errors of each method by day and by kind of job."""
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import fsum
@@ -12,9 +13,12 @@ from pydantic import Field
 from predictors.methods.forest import Forest
 from predictors.registry import UNCERTAIN
 from service.contract.answers import TuningAnswer
+from service.contract.queue_answers import ToldStartsAnswer
+from service.live_queue.told_starts import WEEK
+from service.operations.starts_showing import SHOWN_WEEKS, told_answers
 from service.store import MethodScore, Side
 from service.web.charts import Chart, ChartLine
-from service.web.frame import Frame, PageQuery, PageSources, duration, share
+from service.web.frame import Frame, PageQuery, PageSources, date, duration, share
 from terminal.words import DAY, usual
 
 FRESH_SECONDS = 20.0
@@ -54,6 +58,21 @@ class KindRow(Struct, frozen=True, kw_only=True):
     underestimated: float
 
 
+class StartRow(Struct, frozen=True, kw_only=True):
+    """Scores of the told starts of some jobs, by teller."""
+
+    label: str
+    tellers: dict[str, ToldStartsAnswer]
+
+
+HORIZON_WORDS = {
+    "arrival": "first forecast",
+    "hour": "less than 1 h to come",
+    "six-hours": "1 to 6 h to come",
+    "later": "more than 6 h to come",
+}
+
+
 class AccuracyQuery(PageQuery):
     """The days to look at, and the property of jobs to group them by."""
 
@@ -87,7 +106,26 @@ def view(sources: PageSources, frame: Frame, query: AccuracyQuery, _facts: None)
         "usual": beside,
         "largest": max((score.mean_absolute_error for score in methods), default=0.0) or 1.0,
         "kinds": kind_rows(kinds, answering),
+        "starts": start_rows(sources, frame.cluster),
     }
+
+
+def start_rows(sources: PageSources, cluster: str) -> list[StartRow]:
+    """Return how near told starts came, in groups of jobs, with a teller in each column."""
+    since = int(time.time() // WEEK) - SHOWN_WEEKS
+    rows: dict[str, dict[str, ToldStartsAnswer]] = {}
+    for each in told_answers(sources.store.queues.start_scores(cluster, since)):
+        rows.setdefault(group_of(each), {})[each.teller] = each
+    return [StartRow(label=label, tellers=tellers) for label, tellers in rows.items()]
+
+
+def group_of(told: ToldStartsAnswer) -> str:
+    """Return the words for the jobs of a score."""
+    if told.queue is not None:
+        return f"first forecast, {told.queue or 'no queue named'}"
+    if told.week_begin is not None:
+        return f"first forecast, week from {date(told.week_begin)}"
+    return HORIZON_WORDS[told.horizon]
 
 
 def answering_of(methods: Sequence[MethodScore], method: str) -> str:

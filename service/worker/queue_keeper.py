@@ -37,7 +37,9 @@ from service.worker.wait_scores import (
     StartedJob,
     left_jobs,
     ran_unseen,
+    start_scores,
     started_jobs,
+    told_record,
     wait_scores,
     with_unplanned_waits,
 )
@@ -271,7 +273,7 @@ class QueueKeeper:
         started = [*started_jobs(before, snapshot), *ran_unseen(queue.left, unseen)]
         queue.left = {key: each for key, each in queue.left.items() if key not in unseen}
         queue.forecasts = await asyncio.to_thread(
-            job_forecasts, snapshot, estimates, columns.pools, played, before.forecasts
+            job_forecasts, snapshot, estimates, columns.pools, played, before
         )
         queue.forecast_at = snapshot.taken_at
         queue.no_interval = first_no_interval(columns.pools, played)
@@ -283,6 +285,7 @@ class QueueKeeper:
         queue.samples = min((each.samples for each in played), default=0)
         queue.cost = sum(each.cost for each in played)
         queue.unplanned_waits = with_unplanned_waits(before.unplanned_waits, started)
+        queue.told = told_record(before.told, started)
         self._metrics.queues.forecast_seconds.labels(snapshot.cluster).observe(
             time.perf_counter() - began
         )
@@ -308,6 +311,7 @@ class QueueKeeper:
             content,
             received_at=queue.received_at,
             scores=wait_scores(started),
+            start_scores=start_scores(started),
             started=running,
         )
         if is_stored:

@@ -9,9 +9,22 @@ from numpy.typing import NDArray
 
 from service.live_queue.forecast_record import ForecastPoint, JobForecast, LeftQueue, LiveQueue
 from service.live_queue.snapshot import LiveJob, QueueSnapshot
-from service.store import WaitScore
+from service.live_queue.told_starts import (
+    MOST_ERRORS,
+    MOST_MISSES,
+    SHORTEST,
+    WEEK,
+    Missed,
+    ToldRecord,
+    horizon_of,
+    with_waits,
+)
+from service.store import NEAR_MINUTES, StartScore, WaitScore
 
 ARRIVAL, SINCE = "arrival", "since"
+
+TELLERS = ("walltimed", "scheduler", "past-waits")
+"""Sources of told starts, in the order of the fields of a forecast."""
 
 PATIENCE_SECONDS = 3600.0
 """Longest wait for the completion of a job that left the queue without being seen running."""
@@ -133,10 +146,104 @@ def _error_terms(point: ForecastPoint, started: StartedJob) -> NDArray[np.float6
     return np.array(
         [
             1.0,
-            max(0.0, started.start_time - started.job.submission.submit_time),
+            real_wait(started),
             abs(error),
             error,
             interval is not None,
             interval is not None and interval.holds(started.start_time),
         ]
     )
+
+
+def told_record(before: ToldRecord, started: Sequence[StartedJob]) -> ToldRecord:
+    """Return the record of told starts with those of jobs that have started."""
+    missed = {name: list(known) for name, known in before.missed.items()}
+    for each in started:
+        for point in points_before_start(each):
+            if point.played is not None and point.start_interval is not None:
+                missed.setdefault(horizon_of(point.start - point.made_at), []).append(
+                    missed_by(point, each.start_time)
+                )
+    first = [abs(points[0].start - each.start_time) for each, points in first_points(started)]
+    waits = [(each.job.submission.queue or "", real_wait(each)) for each in started]
+    return ToldRecord(
+        missed={name: known[-MOST_MISSES:] for name, known in missed.items()},
+        errors=[*before.errors, *first][-MOST_ERRORS:],
+        waits=with_waits(before.waits, waits),
+    )
+
+
+def real_wait(started: StartedJob) -> float:
+    """Return the seconds from the submission of a job to its start."""
+    return max(0.0, started.start_time - started.job.submission.submit_time)
+
+
+def points_before_start(started: StartedJob) -> list[ForecastPoint]:
+    """Return the forecasts of a job that were made before its start."""
+    return [point for point in started.forecast.points if point.made_at <= started.start_time]
+
+
+def first_points(
+    started: Sequence[StartedJob],
+) -> Iterator[tuple[StartedJob, list[ForecastPoint]]]:
+    """Yield jobs that were forecast at their arrival, with their forecasts."""
+    for each in started:
+        points = points_before_start(each)
+        if points and not each.forecast.arrived_unplanned:
+            yield each, points
+
+
+def missed_by(point: ForecastPoint, start_time: float) -> Missed:
+    """Return how far the played interval of a forecast missed the start, in its widths."""
+    lower, upper = point.played or (point.start, point.start)
+    width = max(SHORTEST, upper - lower)
+    return Missed(
+        before=(lower - start_time) / width,
+        after=(start_time - upper) / width,
+        is_held=point.start_interval is not None and point.start_interval.holds(start_time),
+    )
+
+
+def start_scores(started: Sequence[StartedJob]) -> list[StartScore]:
+    """Return sums of the errors of told starts by week, queue, time to come and teller.
+
+    The forecasts of one job with the same time to come count as one together.
+    """
+    columns = len(StartScore.__struct_fields__) - 4
+    sums: dict[tuple[int, str, str, str], NDArray[np.float64]] = defaultdict(
+        lambda: np.zeros(columns)
+    )
+    for each in started:
+        week, queue = int(each.start_time // WEEK), each.job.submission.queue or ""
+        for horizon, points in points_by_horizon(each).items():
+            for point in points:
+                for place, teller in enumerate(TELLERS):
+                    terms = told_terms(point, each.start_time, place)
+                    sums[week, queue, horizon, teller] += terms / len(points)
+    names = StartScore.__struct_fields__
+    return [
+        StartScore(**dict(zip(names, (*key, *sums[key].tolist()), strict=True)))
+        for key in sorted(sums)
+    ]
+
+
+def points_by_horizon(started: StartedJob) -> dict[str, list[ForecastPoint]]:
+    """Return the forecasts of a job by the time still to come, and the first one at arrival."""
+    found: dict[str, list[ForecastPoint]] = defaultdict(list)
+    points = points_before_start(started)
+    for point in points:
+        found[horizon_of(started.start_time - point.made_at)].append(point)
+    if points and not started.forecast.arrived_unplanned:
+        found[ARRIVAL] = points[:1]
+    return found
+
+
+def told_terms(point: ForecastPoint, start_time: float, place: int) -> NDArray[np.float64]:
+    """Return the columns of ``StartScore`` after its key, of a teller by its place."""
+    told = (point.start, point.scheduler, point.usual)[place]
+    error = 0.0 if told is None else told - start_time
+    interval = point.start_interval if place == 0 else None
+    near = [told is not None and abs(error) <= 60 * minutes for minutes in NEAR_MINUTES]
+    is_held = interval is not None and interval.holds(start_time)
+    terms = [1.0, told is not None, abs(error), error, *near, interval is not None, is_held]
+    return np.array(terms, np.float64)

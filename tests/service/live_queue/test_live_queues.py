@@ -161,6 +161,20 @@ def test_jobs_that_start_score_the_waits_that_were_forecast(live):
     )
 
 
+def test_the_start_of_the_scheduler_is_kept_shown_and_scored(live):
+    waiting = {**WIDE, "scheduler_start": NOW + 1100}
+    view = put(live, queue(running=[LONG], waiting=[waiting]))
+    assert view["jobs"][1]["scheduler_start"] == NOW + 1100
+    put(live, queue(120.0, running=[{**WIDE, "start_time": NOW + 100}]))
+    told = live.get("/v1/waits", cluster="hill").json()["told"]
+    rows = {(each["horizon"], each["teller"]): each for each in told if each["queue"] is None}
+    assert rows["arrival", "scheduler"]["mean_error"] == 1000
+    assert rows["hour", "walltimed"]["mean_error"] == 500
+    page = live.get("/accuracy", cluster="hill").text
+    assert "Starts of waiting jobs" in page
+    assert "the scheduler" in page
+
+
 def test_a_job_that_nobody_saw_running_is_scored_by_its_completion(live):
     put(live, queue(running=[LONG], waiting=[WIDE]))
     live.complete(run_of("31", cluster="hill", user="bob", start_time=NOW + 5, end_time=NOW + 9))
