@@ -25,7 +25,7 @@ from service.slurm_updater.slurm import ControllerSettings, settings_in
 from service.store import ReportedCompletion, open_store
 from terminal.client import Client, ServiceUnreachableError
 
-READY_SECONDS, FORECAST_SECONDS = 300.0, 60.0
+READY_SECONDS, FORECAST_SECONDS = 600.0, 600.0
 """Real seconds in which the service is to be ready, and to forecast a queue."""
 
 SNAPSHOT = f"/v1/clusters/{CLUSTER}/snapshot"

@@ -46,8 +46,8 @@ REMEDIES: Mapping[str, str] = {
     "queue-trouble": "docs/forecasts.md says which sizes can be forecast; the log has more.",
     "old-queue": "Look at its sender: the journal of walltimed-slurm-updater or "
     "walltimed-pbs-queue.",
-    "ranges-of-starts": "Trust them less; the page Accuracy shows by queue and week how near starts "
-    "came. Later ranges follow what earlier ones missed.",
+    "ranges-of-starts": "Trust them less; the page Accuracy shows by queue and week how near "
+    "starts came. Later ranges follow what earlier ones missed.",
     "unknown-runs": "If they are another machine's, give that a cluster name of its own. Else "
     "somebody reports runs that there were not: revoke the tokens with scope ingest that you do "
     "not know (`walltimed token list`), then `walltimed forget --user USER`.",
