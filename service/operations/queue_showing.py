@@ -39,7 +39,6 @@ from service.live_queue.forecast_record import (
     is_planned,
 )
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_places
-from service.live_queue.told_starts import WEEK
 from service.operations.history_showing import KnownClusters, read_ended_job, usual_cluster
 from service.operations.predicting import limit_answer, running_on
 from service.operations.starts_showing import SHOWN_WEEKS, told_answers
@@ -269,8 +268,7 @@ class ShowingQueues(ShowingQueue):
         """
         scores = await asyncio.to_thread(self._store.queues.scores, cluster)
         each = [wait_answer(score.queue, [score]) for score in scores]
-        since = int(self._clock() // WEEK) - SHOWN_WEEKS
-        told = await asyncio.to_thread(self._store.queues.start_scores, cluster, since)
+        told = await asyncio.to_thread(self._store.queues.start_scores, cluster, SHOWN_WEEKS)
         return WaitScoresAnswer(
             cluster=cluster, scores=[*all_waits(scores), *each], told=[*told_answers(told)]
         )

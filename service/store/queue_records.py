@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from predictors.memory.running_jobs import Start
 from service.store.database import Database
@@ -136,12 +136,13 @@ class Queues:
         with self._database.reading() as connection:
             return [WaitScore(**row) for row in connection.execute(wanted).mappings()]
 
-    def start_scores(self, cluster: str, since_week: int) -> list[StartScore]:
-        """Return the sums over told starts of a cluster, of the last weeks."""
+    def start_scores(self, cluster: str, weeks: int) -> list[StartScore]:
+        """Return the sums over told starts of a cluster, of the last weeks with starts."""
+        mine = start_scores_table.c.cluster == cluster
+        newest = select(func.max(start_scores_table.c.week)).where(mine).scalar_subquery()
         wanted = (
             select(*(start_scores_table.c[name] for name in StartScore.__struct_fields__))
-            .where(start_scores_table.c.cluster == cluster)
-            .where(start_scores_table.c.week >= since_week)
+            .where(mine, start_scores_table.c.week > newest - weeks)
             .order_by(*start_scores_table.primary_key.columns)
         )
         with self._database.reading() as connection:

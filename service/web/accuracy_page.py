@@ -1,6 +1,5 @@
 """The page Accuracy: errors of each method by day and by kind of job."""
 
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import fsum
@@ -14,7 +13,6 @@ from predictors.methods.forest import Forest
 from predictors.registry import UNCERTAIN
 from service.contract.answers import TuningAnswer
 from service.contract.queue_answers import ToldStartsAnswer
-from service.live_queue.told_starts import WEEK
 from service.operations.starts_showing import SHOWN_WEEKS, told_answers
 from service.store import MethodScore, Side
 from service.web.charts import Chart, ChartLine
@@ -112,9 +110,8 @@ def view(sources: PageSources, frame: Frame, query: AccuracyQuery, _facts: None)
 
 def start_rows(sources: PageSources, cluster: str) -> list[StartRow]:
     """Return how near told starts came, in groups of jobs, with a teller in each column."""
-    since = int(time.time() // WEEK) - SHOWN_WEEKS
     rows: dict[str, dict[str, ToldStartsAnswer]] = {}
-    for each in told_answers(sources.store.queues.start_scores(cluster, since)):
+    for each in told_answers(sources.store.queues.start_scores(cluster, SHOWN_WEEKS)):
         rows.setdefault(group_of(each), {})[each.teller] = each
     return [StartRow(label=label, tellers=tellers) for label, tellers in rows.items()]
 
