@@ -60,10 +60,12 @@ class Asking:
         self._now = self._zero + record.at
         self._tell_ends(record.at)
         machine = Machine(nodes=read_nodes(record.nodes), takes=self._site.takes)
-        obstacle = self._hand_over.send(self._site, record.shown(self._zero), machine)
-        if obstacle:
-            raise ClusterError(obstacle)
-        shown = self._forecast()
+        shown = None
+        while shown is None:  # the first forecast may fail: its policy is compiled meanwhile
+            obstacle = self._hand_over.send(self._site, record.shown(self._zero), machine)
+            if obstacle:
+                raise ClusterError(obstacle)
+            shown = self._forecast()
         return {job["job_id"]: job for job in shown["jobs"] if job["state"] == "waiting"}
 
     def _tell_ends(self, at: float) -> None:
@@ -72,12 +74,15 @@ class Asking:
         self._client.observe(*(shifted(run, self._zero) for run in ended))
 
     def _forecast(self) -> Any:
+        """Return the queue once it is forecast; None if that failed."""
         end = time.monotonic() + FORECAST_SECONDS
         while time.monotonic() < end:
             answer = self._client.call("GET", f"{SNAPSHOT}?limit=100000")
             shown = msgspec.json.decode(answer)
             if shown["forecast_at"] is not None and abs(shown["forecast_at"] - self._now) < 0.01:
                 return shown
+            if shown["forecast_error"] is not None:
+                return None
             time.sleep(0.02)
         raise ClusterError("The service did not forecast the queue in time.")
 
