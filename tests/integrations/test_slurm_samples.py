@@ -7,7 +7,7 @@ import pytest
 from fake_service import fake_service, prediction
 from slurm_scripts import LUAS, Site
 
-from service.contract.bodies import SubmissionBody
+from service.contract.bodies import AskedSubmission
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "samples" / "slurm"
 VERSIONS = {"22.05": "22.05.8", "24.11": "24.11.5", "26.05": "26.05.5"}
@@ -48,7 +48,7 @@ def test_every_submission_is_asked_about_and_no_limit_of_a_users_is_touched(site
     asked = {each["application"]: each for each in service.requests}
     assert set(asked) == {job["name"] for job in jobs} - {"unlimited"}
     for each in service.requests:
-        SubmissionBody.model_validate_json(json.dumps(each))
+        AskedSubmission.model_validate_json(json.dumps(each))
     assert asked["nolimit"]["requested_walltime"] == 600
     assert asked["timeout"]["requested_walltime"] == 60
     assert asked["wide"]["requested_processors"] == 8
@@ -74,4 +74,4 @@ def test_what_sbatch_shows_is_asked_about_where_there_is_a_limit(site, version):
     assert asked["train_model"] == 300
     assert all(0 < seconds <= 366 * 86400 for seconds in asked.values())
     for each in service.requests:
-        SubmissionBody.model_validate_json(json.dumps(each))
+        AskedSubmission.model_validate_json(json.dumps(each))
