@@ -215,16 +215,20 @@ def history(jobs: int, *, first: int = 0) -> Iterator[Completion]:
     """A history of a cluster with 300 users: repeated applications, modal requests."""
     chance = Random(first)  # noqa: S311 - no secrets here
     for job in range(first, first + jobs):
-        end = START + job * SECONDS_BETWEEN_ENDS
-        submission = submission_of(chance, str(job), end - 40_000)
-        runtime = submission.requested_walltime * chance.random()
-        yield Completion(
-            submission=submission,
-            start_time=end - runtime,
-            end_time=end,
-            runtime=runtime,
-            status=Status.COMPLETED,
-        )
+        yield run_that_ends(chance, str(job), START + job * SECONDS_BETWEEN_ENDS)
+
+
+def run_that_ends(chance: Random, job_id: str, end: float) -> Completion:
+    """A run of such a cluster that ends at a time."""
+    submission = submission_of(chance, job_id, end - 40_000)
+    runtime = submission.requested_walltime * chance.random()
+    return Completion(
+        submission=submission,
+        start_time=end - runtime,
+        end_time=end,
+        runtime=runtime,
+        status=Status.COMPLETED,
+    )
 
 
 def submission_of(chance: Random, job_id: str, submit_time: float) -> Submission:

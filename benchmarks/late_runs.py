@@ -27,12 +27,12 @@ from harness import (
     post,
     prepared,
     requests,
-    submission_of,
+    run_that_ends,
     the_service,
 )
 from ingesting import reported
 
-from predictors.jobs import Completion, Status
+from predictors.jobs import Completion
 
 BATCH = 1_000
 LONGEST = 600.0
@@ -44,16 +44,7 @@ def late_runs(runs: int, hours: float) -> Iterator[Completion]:
     chance = Random(7)  # noqa: S311 - no secrets here
     newest = START + HISTORY * SECONDS_BETWEEN_ENDS
     for job in range(runs):
-        end = newest - 3600.0 * hours * chance.random()
-        submission = submission_of(chance, f"late{job}", end - 40_000)
-        runtime = submission.requested_walltime * chance.random()
-        yield Completion(
-            submission=submission,
-            start_time=end - runtime,
-            end_time=end,
-            runtime=runtime,
-            status=Status.COMPLETED,
-        )
+        yield run_that_ends(chance, f"late{job}", newest - 3600.0 * hours * chance.random())
 
 
 def batches(runs: int, hours: float, token: str) -> list[bytes]:

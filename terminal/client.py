@@ -3,6 +3,7 @@
 import socket
 import ssl
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -104,7 +105,26 @@ def _no_address(url: str) -> AddressError:
     return AddressError(f"{url!r} is not of the form http://HOST:PORT or unix:FILE.")
 
 
-class Client:
+class Closes(ABC):
+    """A holder of connections that ``with`` closes at its end."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connections; the next call opens one again."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Client(Closes):
     """One kept connection to a service; not for several threads.
 
     Args:
@@ -219,17 +239,6 @@ class Client:
     def close(self) -> None:
         """Close the connection; the next call opens it again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def fields_of(submission: Submission) -> dict[str, Any]:

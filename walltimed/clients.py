@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from predictors.jobs import Completion, Prediction, Submission
-from terminal.client import LARGEST_BATCH, completion_fields
+from terminal.client import LARGEST_BATCH, Closes, completion_fields
 from terminal.client import Client as Connection
 from terminal.data_table import DataTable
 from walltimed.tabular import Tabular
@@ -112,7 +112,7 @@ class Stored(msgspec.Struct, frozen=True):
     duplicates: int
 
 
-class Client:
+class Client(Closes):
     """A client of a running service; not for several threads at once.
 
     Args:
@@ -188,17 +188,6 @@ class Client:
     def close(self) -> None:
         """Close the connection; the next call opens it again."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class AsyncClient:

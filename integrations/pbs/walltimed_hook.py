@@ -391,9 +391,10 @@ def apply(job, answer, submission, config):
             max(mean_of(answer, walltime) or predicted, config["soft_floor_seconds"])
         )
         set_number(job, LENGTH_RESOURCE, min(length, int(limit or walltime)))
-    soft = math.ceil(max(upper_of(answer), predicted, config["soft_floor_seconds"]))
-    if config["mode"] == "soft" and soft < walltime:
-        job.Resource_List["soft_walltime"] = pbs.duration(soft)
+    if config["mode"] == "soft":
+        soft = math.ceil(max(upper_of(answer), predicted, config["soft_floor_seconds"]))
+        if soft < walltime:
+            job.Resource_List["soft_walltime"] = pbs.duration(soft)
 
 
 def upper_of(answer):

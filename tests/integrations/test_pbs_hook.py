@@ -166,6 +166,17 @@ def test_the_length_is_the_mean_runtime_and_the_soft_walltime_the_upper_end(
     assert (run.resources["walltimed_length"], run.resources["soft_walltime"]) == (601, soft)
 
 
+@pytest.mark.parametrize("upper", [0, -1, "soon", 1e300, None, [300]])
+@pytest.mark.parametrize("mode", ["observe", "order", "soft"])
+def test_an_impossible_upper_end_matters_to_no_mode_but_soft_which_plans_nothing(
+    tmp_path, mode, upper
+):
+    interval = {"lower": 60.0, "upper": upper, "coverage": 0.9}
+    run = answered(tmp_path, prediction(interval=interval), mode=mode)
+    assert (run.verdict, run.resources["soft_walltime"]) == ("accepted", None)
+    assert len(run.warnings) == (mode == "soft")
+
+
 @pytest.mark.parametrize("mean", [0, -1, 3601, "soon", 1e300])
 def test_an_impossible_mean_changes_nothing(tmp_path, mean):
     run = answered(tmp_path, prediction(mean_walltime=mean), mode="order")
