@@ -1,15 +1,15 @@
 """Backtests: whether a site should turn predictions on, from its own log."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from simulator.backtest.backtest_plan import (
+    NOT_PREDICTED,
     MachineOptions,
     check_jobs,
-    methods_of,
     rules_of,
     scheduler_of,
     site_of,
@@ -17,16 +17,20 @@ from simulator.backtest.backtest_plan import (
 from simulator.backtest.document import as_document, text_of
 from simulator.backtest.job_rows import job_tables
 from simulator.backtest.plays import tasks_of
-from simulator.backtest.site import ReadLog
+from simulator.backtest.site import BY_REQUEST, ReadLog
+from simulator.backtest.sorting import sorting_of
 from simulator.backtest.verdict import Backtest as TestedLog
 from simulator.backtest.verdict import backtest_of, judge
 from simulator.cli.backtest import play
 from simulator.cli.logs import with_size
 from simulator.cli.simulate import site_of_twin
+from simulator.replay.method_spec import MethodSpec
 from simulator.scheduling.semantics import HANDED_OVER
 from simulator.traces.completions import RecordedLog
+from terminal.console import CommandError
 from terminal.data_table import DataTable
 from walltimed.logs import Log, log_of
+from walltimed.methods import MakeMethod, Methods, spec_of, specs_of
 from walltimed.tabular import Tabular
 
 Directory = str | PathLike[str]
@@ -94,9 +98,9 @@ class Backtest(Tabular):
 
 def backtest(
     log: Log | str | PathLike[str],
-    method: str = "auto",
+    method: str | MakeMethod = "auto",
     *,
-    compare_with: Sequence[str] = (),
+    compare_with: str | MakeMethod | Methods = (),
     scheduler: str | None = None,
     profile: str | None = None,
     order: str = "fcfs",
@@ -115,8 +119,9 @@ def backtest(
 
     Args:
         log: a log, or the name of its file.
-        method: that would be in force.
-        compare_with: further methods.
+        method: that would be in force: a name such as ``max-usage:window=10``, or a class with
+            ``predict`` and ``observe``.
+        compare_with: further methods, as ``replay`` takes them.
         scheduler: slurm, pbs, or a policy such as easy; None: by the log.
         profile: where predictions act, as ``--profile`` of the command.
         order: order of the queue today.
@@ -132,9 +137,11 @@ def backtest(
         progress: whether a bar is shown on standard error.
 
     Raises:
-        Error: a name or an option is not known.
-        NoJobError: no job of the log can be simulated.
+        ValueError: a name is not known, or no job of the log can be simulated.
+        TypeError: an object is no method.
+        Error: an option contradicts another, or a file cannot be used.
     """
+    methods = _methods(method, compare_with)
     source = log_of(log)
     slurm, pbs = (
         None if each is None else Path(fspath(each)) for each in (slurm_config, pbs_config)
@@ -150,9 +157,35 @@ def backtest(
         limit=limit,
     )
     check_jobs(site, source.left_out, source.name)
-    methods = methods_of(method, [method, *compare_with])
-    tasks = tasks_of(methods, shake, jobs=len(site.trace), keeps=True)
+    tasks = [
+        task._replace(spec=methods.get(task.estimates))
+        for task in tasks_of([*methods], shake, jobs=len(site.trace), keeps=True)
+    ]
     plays = play(site, tasks, processes, distributed, quiet=not progress)
-    tested = backtest_of(site, plays, method, profile=profile or HANDED_OVER, scheduler=scheduler)
+    in_force = next(iter(methods))
+    tested = backtest_of(site, plays, in_force, profile=profile or HANDED_OVER, scheduler=scheduler)
+    tested = replace(tested, sorting=sorting_of(site, methods[in_force]))
     read = ReadLog(source.name, len(source.recorded.trace.rejects), source.left_out)
     return Backtest(tested, read, replace(recorded, trace=site.trace))
+
+
+def _methods(
+    method: str | MakeMethod, compare_with: str | MakeMethod | Methods
+) -> dict[str, MethodSpec]:
+    """Return the methods by label, the one in force first.
+
+    Raises:
+        CommandError: the method predicts nothing, or a class has the name of another source.
+    """
+    in_force = spec_of(method)
+    others = specs_of(compare_with) if compare_with else []
+    played = [in_force, *map(MethodSpec.parse, NOT_PREDICTED)]
+    others = [each for each in others if each not in played]
+    for spec in (in_force, *others):
+        if spec.label in {*NOT_PREDICTED, BY_REQUEST}:
+            raise CommandError(f"{spec.label} is played in every backtest: name a method.")
+        spec.predictor()
+    found = {spec.label: spec for spec in (in_force, *others)}
+    if len(found) <= len(others):
+        raise CommandError(f"Two methods have one label: {', '.join(found)}; give a mapping.")
+    return found

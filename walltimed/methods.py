@@ -112,7 +112,7 @@ def specs_of(methods: str | MakeMethod | Methods) -> list[MethodSpec]:
     labelled = (
         methods.items() if isinstance(methods, Mapping) else ((None, each) for each in methods)
     )
-    specs = [_spec(label, method) for label, method in labelled]
+    specs = [spec_of(method, label) for label, method in labelled]
     labels = [spec.label for spec in specs]
     if len(set(labels)) < len(labels):
         raise ValueError(f"Two methods have one label: {', '.join(labels)}; give a mapping.")
@@ -121,7 +121,12 @@ def specs_of(methods: str | MakeMethod | Methods) -> list[MethodSpec]:
     return specs
 
 
-def _spec(label: str | None, method: str | MakeMethod) -> MethodSpec:
+def spec_of(method: str | MakeMethod, label: str | None = None) -> MethodSpec:
+    """Return a method with its label.
+
+    Raises:
+        TypeError: it is neither a spec nor makes a method, as an instance.
+    """
     if isinstance(method, str):
         spec = MethodSpec.parse(method)
         return MethodSpec(label or spec.label, spec.name, spec.parameters)

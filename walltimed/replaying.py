@@ -79,8 +79,8 @@ def replay(
         progress: whether a bar is shown on standard error.
 
     Raises:
-        Error: a method or a parameter is not known.
-        NoJobError: no job of the log can be played.
+        ValueError: a method or a parameter is not known, or no job of the log can be played.
+        TypeError: an object is no method.
     """
     source = log_of(log)
     played = played_log(source.recorded, source.name, limit)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from simulator.cli.simulate import jobs_of, semantics_of, site_of_twin
-from simulator.replay.trace_replay import InProcess
 from simulator.scheduling.estimates import EXACT, FILE, REQUESTED, Estimates
 from simulator.scheduling.measures import Measures, measure
 from simulator.scheduling.schedule_file import schedule_tables
@@ -16,7 +15,7 @@ from simulator.scheduling.simulate import simulate as run
 from simulator.traces.completions import RecordedLog
 from terminal.data_table import DataTable
 from walltimed.logs import Log, log_of
-from walltimed.methods import MakeMethod, specs_of
+from walltimed.methods import MakeMethod, spec_of
 from walltimed.tabular import Tabular
 
 Directory = str | PathLike[str]
@@ -88,8 +87,9 @@ def simulate(
         limit: number of jobs; None takes all.
 
     Raises:
-        Error: a name or an option is not known.
-        NoJobError: no job of the log can be simulated.
+        ValueError: a name is not known, or no job of the log can be simulated.
+        TypeError: an object is no method.
+        Error: an option contradicts another, or a file cannot be used.
     """
     source = log_of(log)
     site = site_of_twin(_path(slurm_config), _path(pbs_config), [policy], cores_per_node)
@@ -113,8 +113,7 @@ def _estimates(source: str | MakeMethod) -> Estimates:
     """Return a source of estimates; a class of a user learns from the simulated completions."""
     if isinstance(source, str) and (source in {EXACT, REQUESTED} or source.startswith(FILE)):
         return Estimates.named(source)
-    [spec] = specs_of(source)
-    return Estimates(spec.label, InProcess({spec.label: spec.predictor()}))
+    return Estimates.of_method(spec_of(source))
 
 
 def _path(directory: Directory | None) -> Path | None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from predictors.auto import Auto
 from predictors.measures import Flags, mean_absolute_error, underestimation_rate
 from simulator.backtest.site import BY_REQUEST, BacktestSite, Codes, Grouping
+from simulator.replay.method_spec import MethodSpec
 from simulator.replay.trace_replay import InProcess
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.measures import (
@@ -145,6 +146,7 @@ class Task(NamedTuple):
         reuses: whether repetitions take over the estimates of the log itself.
         known: estimates and lengths to take over, a row of each, by place in the log.
         keeps: whether the play holds every job.
+        spec: of a method that is not made by its name.
     """
 
     number: int
@@ -153,6 +155,7 @@ class Task(NamedTuple):
     reuses: bool
     known: Codes | None = None
     keeps: bool = False
+    spec: MethodSpec | None = None
 
     @property
     def takes_over(self) -> bool:
@@ -203,6 +206,8 @@ def _choice(source: Estimates, trace: Trace) -> CandidateChoice | None:
 
 def _estimates(site: BacktestSite, task: Task) -> Estimates:
     known = task.known
+    if known is None and task.spec is not None:
+        return Estimates.of_method(task.spec)
     if known is None:
         return Estimates.named(REQUESTED if task.estimates == BY_REQUEST else task.estimates)
 

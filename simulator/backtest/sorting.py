@@ -46,19 +46,20 @@ class Sorting:
         )
 
 
-def sorting_of(site: BacktestSite, method: str) -> Sorting | None:
+def sorting_of(site: BacktestSite, spec: MethodSpec) -> Sorting | None:
     """Compare requests and predictions of a log's last jobs; None without a pair to compare.
 
     Args:
         site: the log and its machines.
-        method: as ``MethodSpec`` reads it.
+        spec: the method that predicts.
     """
+    method = spec.label
     workloads = [workload for workload in site.workloads() if len(workload)]
     trace = site.trace.select(np.sort(site.places(workloads)))
     known = trace.select(np.arange(len(trace)) >= len(trace) - COMPARED - HISTORY)
     runs = list(completions(known))
     first = max(0, len(runs) - COMPARED)
-    player = InProcess({method: MethodSpec.parse(method).predictor()})
+    player = InProcess({method: spec.predictor()})
     found = np.full((2, len(runs)), np.nan)
 
     def ask(job: int) -> None:

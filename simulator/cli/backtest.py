@@ -184,6 +184,7 @@ def backtest(
     from simulator.backtest.site import ReadLog
     from simulator.backtest.sorting import sorting_of
     from simulator.backtest.verdict import backtest_of
+    from simulator.replay.method_spec import MethodSpec
     from simulator.scheduling.semantics import HANDED_OVER
     from terminal.data_table import write_table
     from terminal.files import name_of
@@ -222,7 +223,7 @@ def backtest(
     check_jobs(site, log.left_out, name_of(file))
     named = replace(log, trace=site.trace) if table else None
     del log  # a large one takes hundreds of megabytes
-    sorting = sorting_of(site, in_force)
+    sorting = sorting_of(site, MethodSpec.parse(in_force))
     if sorting is not None and not as_json:
         err.print(escape(fill(sorting.sentence, WIDTH)), soft_wrap=True)
     tasks = tasks_of(methods, shake, jobs=len(site.trace), keeps=table is not None)

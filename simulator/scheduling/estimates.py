@@ -73,7 +73,12 @@ class Estimates:
             return cls(text, predictions=predictions_of(text.removeprefix(FILE)))
         if text in {EXACT, REQUESTED}:
             return cls(text)
-        return cls(text, InProcess({text: MethodSpec.parse(text).predictor()}))
+        return cls.of_method(MethodSpec.parse(text))
+
+    @classmethod
+    def of_method(cls, spec: MethodSpec) -> Self:
+        """Return a method without any history, under its label."""
+        return cls(spec.label, InProcess({spec.label: spec.predictor()}))
 
     def beforehand(self, workload: Workload) -> Integers | None:
         """Return whole seconds for each job, or None if they depend on the simulation."""

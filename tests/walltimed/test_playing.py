@@ -12,6 +12,7 @@ from history_samples import SAMPLES
 
 import walltimed
 from predictors.jobs import Basis, Interval, Prediction
+from predictors.registry import create
 from simulator.replay.method_spec import MethodSpecError
 from simulator.traces.cleaning import NoJobError
 from walltimed.methods import AnswerError
@@ -121,6 +122,19 @@ class Lost:
         pass
 
 
+class LastTwo:
+    """The method of that name, as a class of a user."""
+
+    def __init__(self):
+        self.method = create("last-two")
+
+    def predict(self, job):
+        return self.method.predict(job).predicted_walltime
+
+    def observe(self, run):
+        self.method.observe(run)
+
+
 class Mute:
     def predict(self, _job):
         return 1.0
@@ -195,6 +209,41 @@ def test_a_backtest_has_a_row_for_each_source(log, tmp_path):
     assert str(tested).count("max-usage") == 1
     tested.write_page(tmp_path / "page.html")
     assert tested.reason.split(".")[0][:40] in (tmp_path / "page.html").read_text()
+
+
+def test_a_backtest_takes_classes_as_a_replay_does(log, log_file, command):  # noqa: F811
+    tested = walltimed.backtest(log, Half, compare_with={"user": "last-two"}, shake=1, processes=2)
+    assert tested.to_pandas().estimates.tolist() == [
+        "requested", "by-request", "Half", "user", "exact"
+    ]  # fmt: skip
+    jobs = tested.jobs().to_pandas()
+    first = jobs[jobs.estimates == "Half"].iloc[0]
+    assert first.estimate == int(first.requested_walltime / 2)
+    own = walltimed.backtest(log, LastTwo, compare_with="last-two", shake=1).document()
+    named = walltimed.backtest(log, "last-two", shake=1).document()
+    first, second = own["methods"]
+    for name, value in named["methods"][0].items():
+        if name not in {"method", "in_force"}:
+            assert first[name] == second[name] == value, name
+    named["job_pairs_in_order"]["method"] = "LastTwo"
+    assert own["job_pairs_in_order"] == named["job_pairs_in_order"]
+
+
+@pytest.mark.parametrize(
+    ("method", "others", "error", "sentence"),
+    [
+        ("requested", (), walltimed.Error, "requested is played in every backtest"),
+        ("last-two", {"exact": Half}, walltimed.Error, "exact is played in every backtest"),
+        ("last-two", {"last-two": Half}, walltimed.Error, "Two methods have one label"),
+        (["last-two"], (), TypeError, "give its class"),
+        (Mute, (), TypeError, "Mute has no method observe"),
+        (Half, "crystal-ball", ValueError, "crystal-ball"),
+        (Lost, (), AnswerError, "Lost predicted nan"),
+    ],
+)
+def test_what_a_backtest_cannot_play_is_named(log, method, others, error, sentence):
+    with pytest.raises(error, match=sentence):
+        walltimed.backtest(log, method, compare_with=others, shake=0, limit=50)
 
 
 def test_names_of_accounting_records_stand_in_the_table(tmp_path):

@@ -31,6 +31,7 @@ from simulator.backtest.site import (
 from simulator.backtest.sorting import sorting_of
 from simulator.backtest.special_logs import few_jobs, no_queue, one_user, right_requests
 from simulator.backtest.winners import GroupChange, GroupChanges, changes_of
+from simulator.replay.method_spec import MethodSpec
 from simulator.replay.trace_replay import InProcess
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.partitions import Partition
@@ -449,5 +450,5 @@ def test_pairs_of_jobs_are_ordered_by_predictions_that_know_what_runs(monkeypatc
     told = []
     monkeypatch.setattr(InProcess, "note", lambda _, runs: told.extend(runs))
     trace = log_of([(10 * place, 1, 5 + 9 * (place % 2), 100) for place in range(20)], 4)
-    assert sorting_of(site_of(trace), "auto").jobs == 20
+    assert sorting_of(site_of(trace), MethodSpec.parse("auto")).jobs == 20
     assert [run.submission.job_id for run in told] == [f"{line}" for line in range(1, 21)]
