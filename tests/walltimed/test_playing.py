@@ -211,7 +211,7 @@ def test_a_backtest_has_a_row_for_each_source(log, tmp_path):
     assert tested.reason.split(".")[0][:40] in (tmp_path / "page.html").read_text()
 
 
-def test_a_backtest_takes_classes_as_a_replay_does(log, log_file, command):  # noqa: F811
+def test_a_backtest_takes_classes_as_a_replay_does(log):
     tested = walltimed.backtest(log, Half, compare_with={"user": "last-two"}, shake=1, processes=2)
     assert tested.to_pandas().estimates.tolist() == [
         "requested", "by-request", "Half", "user", "exact"
