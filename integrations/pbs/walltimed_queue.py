@@ -1,8 +1,7 @@
 """The queue and the machine of PBS, handed over to walltimed again and again: walltimed_pbs.py.
 
-Read by `qstat -f -t -F json` and `pbsnodes -a -F json`, and without JSON where PBS prints it
-broken. walltimed then tells users when their jobs
-will start.
+Read by `qstat -f -t -F json` and `pbsnodes -a -F json`, and without JSON where what is printed is
+beyond repair. walltimed then tells users when their jobs will start.
 """
 
 import contextlib
@@ -51,14 +50,8 @@ def program(name):
 
 def shown_by(command, timeout):
     """Return what a PBS command shows, from its JSON; where that is broken, from its text."""
-    try:
-        return document_in(printed_by([*command, "-F", "json"], timeout), command[0])
-    except ValueError as error:
-        records = records_in(printed_by(command, timeout))
-        if not (records["Jobs"] or records["nodes"]):
-            raise
-        print(f"{error}; it is read without -F json", file=sys.stderr, flush=True)
-        return records
+    text = printed_by([*command, "-F", "json"], timeout)
+    return document_in(text, command[0], lambda: records_in(printed_by(command, timeout)))
 
 
 def printed_by(command, timeout):
@@ -78,6 +71,10 @@ MEMBER = re.compile(
 )
 EMPTY = re.compile(r'^([ \t]*"[^"\n]*"[ \t]*:)[ \t]*(,?)[ \t]*$', re.MULTILINE)
 QUOTE = re.compile(r'(\\.)|"', re.DOTALL)
+BEGIN = re.compile(r"\A.*?^\ufeff?[ \t]*\{", re.MULTILINE | re.DOTALL)
+LINE = re.compile(r'^([ \t]*)"([^"\n]*)"[ \t]*:[ \t]*(.*?)[ \t]*,?[ \t\r]*$', re.MULTILINE)
+OPENS = tuple(map(re.compile, (r"Jobs|nodes", r"\S+", r"\w+")))
+"""Tables that open at each level: of the document, of its jobs or nodes, and of one of these."""
 OVER_LIMIT = re.compile(
     r"would exceed|limit (?:has been )?reached|per-(?:user|group|project)|job limit|max_run",
     re.IGNORECASE,
@@ -107,26 +104,88 @@ def records_in(text):
             record.setdefault(attribute[1], {}).setdefault(attribute[2], attribute[3])
         elif attribute:
             record.setdefault(attribute[1], attribute[3])
-    return found
+    return {kind: {key: each for key, each in of.items() if each} for kind, of in found.items()}
 
 
-def document_in(text, source):
-    """Decode JSON of PBS; before 23.06 a user's variable can make it invalid, which is repaired.
+def document_in(text, source, without_json=dict):
+    """Decode JSON of PBS, before which a warning may stand.
 
-    Such are FOO=005, which stands there as a number, and a backslash before a comma.
+    Before 23.06 a user's variable can make it invalid, which is repaired: FOO=005, which stands
+    there as a number, a backslash before a comma, a quote. Where it cannot be, what the command
+    shows without JSON counts, else the lines that are whole.
     """
+    text = BEGIN.sub("{", text, count=1)
     try:
-        return json.loads(text, strict=False)
+        return decoded(text)
     except ValueError:
         mended = BARE.sub(quoted, EMPTY.sub(r'\1""\2', ESCAPE.sub(known_escape, text)))
     with contextlib.suppress(ValueError):
-        return json.loads(mended, strict=False)
-    mended = MEMBER.sub(lambda found: escaped(found, source), mended)
+        return decoded(mended)
+    whole = MEMBER.sub(lambda found: escaped(found, source), mended)
     try:
-        return json.loads(mended, strict=False)
+        return decoded(whole)
     except ValueError as error:
-        line = "".join(mended.splitlines()[error.lineno - 1 : error.lineno]).strip()
-        raise ValueError(f"{source} printed what is no JSON: {error}: {line[:60]!r}") from error
+        lines = [line.strip()[:60] for line in whole.split("\n")[: error.lineno]]
+        trouble = f"{source} printed what is no JSON: {error}: {' '.join(lines[-2:])!r}"
+        found = records_of(without_json()) or records_of(by_lines(mended, source))
+        if not found:
+            raise ValueError(trouble) from error
+        print(f"{trouble}; it is read without", file=sys.stderr, flush=True)
+        return found
+
+
+def records_of(document):
+    """Return a document with jobs or nodes; None for another."""
+    return document if document.get("Jobs") or document.get("nodes") else None
+
+
+def decoded(text):
+    """Return the table in JSON."""
+    found = json.loads(text, strict=False, object_pairs_hook=merged)
+    if not isinstance(found, dict):
+        raise json.JSONDecodeError("No table", text, 0)
+    return found
+
+
+def merged(pairs):
+    """Return a table of members, of which PBS 18.1 prints some, such as Jobs, again and again."""
+    table = {}
+    for key, value in pairs:
+        first = table.setdefault(key, value)
+        if first is not value and isinstance(first, dict) and isinstance(value, dict):
+            first.update(value)
+    return table
+
+
+def by_lines(text, source):
+    """Return the members of broken JSON that are whole, by their lines and how far these are in.
+
+    A value of several lines is left out, and named.
+    """
+    tables, places = [{"Jobs": {}, "nodes": {}}], []
+    for indent, key, written in LINE.findall(text):
+        level = places.index(len(indent)) if len(indent) in places else len(places)
+        if level == len(places) == len(tables) - 1 and len(indent) >= sum(places[-1:]):
+            places.append(len(indent))
+        if level >= len(tables) or (level < 2 and written != "{"):
+            continue
+        if written != "{":
+            value = whole_value(written)
+            tables[level].setdefault(key, value)
+            if value is None:
+                print(f'{source}: the value of "{key}" is broken and left out', file=sys.stderr)
+        elif OPENS[min(level, 2)].fullmatch(key):
+            inner = tables[level].setdefault(key, {})
+            tables[level + 1 :] = [inner if isinstance(inner, dict) else {}]
+    return tables[0]
+
+
+def whole_value(written):
+    """Return a value of one line; None for a part of one."""
+    if not written.startswith('"'):
+        return json.loads(written) if PLAIN.fullmatch(written) else written
+    is_whole = len(written) > 1 and written.endswith('"')
+    return QUOTE.sub(lambda found: (found.group(1) or '"')[-1], written[1:-1]) if is_whole else None
 
 
 def escaped(member, source):
@@ -179,6 +238,18 @@ def kibibytes(written):
     return int(found.group(1)) * UNITS[found.group(2).lower()] if found else None
 
 
+def table_in(table, name):
+    """Return a member of a table; none where that is no table."""
+    found = table.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def tables_in(document, name):
+    """Return the jobs or nodes of a document that are tables."""
+    found = table_in(document, name)
+    return {key: each for key, each in found.items() if isinstance(each, dict)}
+
+
 def number_of(value, default=0):
     """Return a whole number from text or a number, else ``default``."""
     try:
@@ -192,7 +263,7 @@ def job_of(job_id, shown):
 
     Whoever asks for more than any machine has would else keep the whole queue from being taken.
     """
-    asked = shown.get("Resource_List") or {}
+    asked = table_in(shown, "Resource_List")
     submitted = instant(shown.get("ctime"))
     if submitted is None or job_id.split(".")[0].endswith("[]"):
         return None
@@ -220,7 +291,7 @@ def queue_of(shown):
     """Return running and waiting jobs; waiting ones by priority, then as the server lists them."""
     running, waiting = [], []
     limits = array_limits(shown)
-    for job_id, job in (shown.get("Jobs") or {}).items():
+    for job_id, job in tables_in(shown, "Jobs").items():
         fields, state = job_of(job_id, job), job.get("job_state")
         if fields is None:
             continue
@@ -248,16 +319,16 @@ def queue_of(shown):
 
 def array_limits(shown):
     """Return the most tasks that run at once, by array (max_run_subjobs)."""
-    jobs = (shown.get("Jobs") or {}).items()
+    jobs = tables_in(shown, "Jobs").items()
     return {job_id: number_of(job.get("max_run_subjobs")) for job_id, job in jobs if "[]" in job_id}
 
 
 def sizes_of(shown):
     """Return the usable processors by the queue their nodes are bound to; None is no queue."""
     sizes = {}
-    for node in (shown.get("nodes") or {}).values():
-        there = number_of((node.get("resources_available") or {}).get("ncpus"))
-        taken = number_of((node.get("resources_assigned") or {}).get("ncpus"))
+    for node in tables_in(shown, "nodes").values():
+        there = number_of(table_in(node, "resources_available").get("ncpus"))
+        taken = number_of(table_in(node, "resources_assigned").get("ncpus"))
         usable = taken if UNUSABLE.search(str(node.get("state", ""))) else there
         queue = name(node.get("queue"))
         sizes[queue] = sizes.get(queue, 0) + usable

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from itertools import takewhile
 from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
@@ -17,7 +18,7 @@ from predictors.jobs import DEFAULT_CLUSTER
 from service.adapters.csv_table import NEEDED, read_table
 from service.adapters.pbs import read_accounting
 from service.adapters.runs import OVERRUN_SECONDS, Doubt, SkippedError
-from service.adapters.sacct_text import read_sacct
+from service.adapters.sacct_text import MOST_NOISE, read_sacct
 from service.adapters.slurm_json import read_sacct_json
 from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions
@@ -40,8 +41,6 @@ Source = str | BinaryIO
 
 BLOCK = 1000
 """Runs that are packed together."""
-
-_JSON = re.compile(rb"\s*(?:\{|\[\s*\{)")
 
 _EARLIEST = 315_532_800
 """Unix seconds of 1980, before which no log begins."""
@@ -113,7 +112,7 @@ def read_swf_log(source: Source, cluster: str | None, _zone: tzinfo) -> HistoryF
 def read_sacct_output(source: Source, cluster: str | None, zone: tzinfo) -> HistoryFile:
     """Read sacct's output: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
     with expanded(source) as file:
-        if _JSON.match(file.peek().removeprefix(BOM_UTF8)):
+        if _begins_with_json(_first_lines(file.peek())):
             content = file.read().removeprefix(BOM_UTF8)
             return of_records(read_sacct_json(content, cluster=cluster))
         lines = lines_of(file, name_of(source), longest=LONGEST_RECORD)
@@ -177,6 +176,7 @@ _SACCT = re.compile(
     r"\d[^|]*(\|[^|]*){24}|(-{3,} +){2}|(.*[^\w\r\n])?job(id|idraw) *([^\w\s=:]|[\t\x1f]|$)",
     re.IGNORECASE,
 )
+_JSON = re.compile(r"\s*(?:\{|\[\s*(?:\{|$))")
 _SWF = re.compile(r"\s*-?\d+(\s+-?[\d.]+){2,}\s*$")
 
 
@@ -185,15 +185,27 @@ def seen_format(beginning: bytes) -> str | None:
 
     For example, ``b"; Version: 2.2"`` gives ``swf``.
     """
-    if _JSON.match(beginning):
+    lines = _first_lines(beginning)
+    if _begins_with_json(lines):
         return "sacct"
-    text = beginning.decode("utf-8-sig", "replace")
-    lines = [line for line in text.splitlines() if line.strip()]
     if not lines or lines[0].lstrip().startswith(";"):
         return "swf"
     if set(NEEDED) <= set(lines[0].split(",")):
         return "csv"
     for name, pattern in (("pbs", _PBS), ("sacct", _SACCT), ("swf", _SWF)):
-        if any(pattern.match(line) for line in lines[:20]):
+        if any(pattern.match(line) for line in lines):
             return name
     return None
+
+
+def _first_lines(beginning: bytes) -> list[str]:
+    """Return the first lines that are not blank."""
+    lines = beginning.decode("utf-8-sig", "replace").splitlines()
+    return [line for line in lines if line.strip()][:MOST_NOISE]
+
+
+def _begins_with_json(lines: Sequence[str]) -> bool:
+    """Return whether JSON comes first: text before it is none of a log."""
+    before = [*takewhile(lambda line: not _JSON.match(line), lines)]
+    is_log = any(pattern.match(line) for line in before for pattern in (_PBS, _SACCT))
+    return len(before) < len(lines) and not is_log

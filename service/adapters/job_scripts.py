@@ -80,11 +80,14 @@ def _unheard(_sentence: str) -> None:
     """Drop a sentence."""
 
 
-def request_in(script: str, notice: Notice = _unheard) -> dict[str, Any]:
+def request_in(script: str, notice: Notice = _unheard, *, prefix: str = _PBS) -> dict[str, Any]:
     """Return the fields of a submission that a script contains.
 
     For example, ``#SBATCH -t 2:00:00 -n 8`` gives a requested walltime of 7,200 s on 8 processors.
     What is not understood is left out, and ``notice`` is called with a sentence about it.
+
+    Args:
+        prefix: begins the lines for qsub, as its ``-C`` says; with an empty one there are none.
 
     Raises:
         ScriptError: the walltime of a line is none.
@@ -94,7 +97,7 @@ def request_in(script: str, notice: Notice = _unheard) -> dict[str, Any]:
     components = [slurm_options(part, notice) for part in parts]
     if any(components):
         return _together([*map(from_slurm, components)])
-    return from_pbs(_words((line.strip() for line in lines), _PBS, notice), notice)
+    return from_pbs(_words((line.strip() for line in lines), prefix, notice), notice)
 
 
 def _words(lines: Iterable[str], mark: str, notice: Notice) -> list[Word]:
@@ -105,9 +108,10 @@ def _words(lines: Iterable[str], mark: str, notice: Notice) -> list[Word]:
     words: list[Word] = []
     for number, line in enumerate(lines, 1):
         bare = line.strip()
-        if bare and not bare.startswith("#"):
+        is_directive = bool(mark) and line.startswith(mark)
+        if bare and not bare.startswith("#") and not is_directive:
             break
-        if line.startswith(mark):
+        if is_directive:
             try:
                 texts = _split(bare.removeprefix(mark), mark)
             except ValueError:
@@ -352,6 +356,8 @@ def _pbs_options(words: Sequence[Word], notice: Notice) -> Iterator[tuple[str, s
             if letters[0] == "l":
                 _check_resources(value, line, notice)
                 limits.append(value)
+            elif letters[0] == "C":
+                notice(f"line {line}: qsub takes -C from its command line alone, and so does ask")
             elif not value:
                 notice(f"line {line}: -{letters[0]} has no value")
             else:

@@ -6,6 +6,7 @@ Where fields of a record contradict each other, the result says which one is bel
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, tzinfo
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -200,14 +201,14 @@ class UnknownTimeError(SkippedError):
         return f"{self.name} is {self.value!r}, which is no time such as 2026-11-21T04:19:08+01:00"
 
 
-def check_times(record: Mapping[str, Any], names: Iterable[str]) -> None:
+def check_times(record: Mapping[str, Any], names: Iterable[str], zone: tzinfo = UTC) -> None:
     """Refuse a record with a time that is written in no known form.
 
     Raises:
         UnknownTimeError: the exception names the field and the value.
     """
     for name in names:
-        if is_text_of_no_time(record.get(name)):
+        if is_text_of_no_time(record.get(name), zone):
             raise UnknownTimeError(name, record[name])
 
 

@@ -54,7 +54,7 @@ def completion_of(
         raise SkippedError(Reason.STEP)
     if _never_ran(row):
         raise SkippedError(Reason.NEVER_RAN)
-    check_times(row, ("submit", "start", "end"))
+    check_times(row, ("submit", "start", "end"), zone)
     requested, memory = trackable_resources(row.get("reqtres"))
     asked = count(row.get("reqcpus")) or requested or _allocated(row)
     nodes = count(row.get("reqnodes")) or count(row.get("nnodes"))

@@ -162,6 +162,8 @@ class SacctJob(Struct, gc=False):
 
 
 _JOBS = msgspec.json.Decoder(Jobs)
+_BEGINNING = re.compile(rb"^[ \t]*(?:\{|\[\s*\{)", re.MULTILINE)
+_OPENING = re.compile(r"\{|\[\s*\{")
 _LINES = re.compile(rb'\s*\{[^\r\n]*"(?:job_?id|@start)"[^\r\n]*\}\s*(?:[\r\n]|$)')
 """A file of which each line is a job, as tools for JSON and searches write them."""
 
@@ -175,43 +177,66 @@ def read_sacct_json(
 ) -> Iterator["tuple[int, ReportedCompletion | SkippedError]"]:
     """Yield number (from 1) and run of every job, or the reason to skip it.
 
-    Each line may be a job, too, or a document of jobcomp.
+    Each line may be a job, too, or a document of jobcomp. Lines before the document, such as
+    warnings, are malformed ones.
 
     Raises:
         SkippedError: the document is none that ``sacct --json`` prints.
     """
+    begin = _BEGINNING.search(body)
+    if begin is None:
+        raise SkippedError(Reason.MALFORMED)
+    before, body = body[: begin.start()].splitlines(), body[begin.start() :]
+    yield from ((number, _no_json(line)) for number, line in enumerate(before, 1) if line.strip())
+    jobs: Iterable[bytes | SkippedError]
     try:
-        jobs: Iterable[bytes] = map(bytes, _decoded(body, _JOBS).jobs)
+        jobs = map(bytes, _decoded(body, _JOBS).jobs)
     except SkippedError:
         is_lines = _LINES.match(body) and not _DOCUMENT.match(body)
-        jobs = filter(bytes.strip, body.splitlines()) if is_lines else _jobs_of_documents(body)
+        lines = (line for line in body.splitlines() if line.strip())
+        jobs = lines if is_lines else _jobs_of_documents(body)
     for position, job in enumerate(jobs, start=1):
-        try:
-            is_jobcomp = b'"@start"' in job
-            read = jobcomp_completion if is_jobcomp else sacct_completion
-            yield position, read(job, cluster=cluster)
-        except SkippedError as skipped:
-            yield position, skipped
+        yield position, _run_in(job, cluster)
 
 
-def _jobs_of_documents(body: bytes) -> list[bytes]:
-    """Return the jobs of documents one after the other, as ``>>`` appends them, and of lists.
+def _no_json(line: bytes) -> SkippedError:
+    """Return the reason to skip a line of text beside a document."""
+    shown = line.decode("utf-8", "replace").strip()[:40]
+    return SkippedError(Reason.MALFORMED, f"{shown!r} stands beside the JSON")
+
+
+def _run_in(job: bytes | SkippedError, cluster: str | None) -> "ReportedCompletion | SkippedError":
+    """Return the run of one job, or the reason to skip it."""
+    if isinstance(job, SkippedError):
+        return job
+    read = jobcomp_completion if b'"@start"' in job else sacct_completion
+    try:
+        return read(job, cluster=cluster)
+    except SkippedError as skipped:
+        return skipped
+
+
+def _jobs_of_documents(body: bytes) -> Iterator[bytes | SkippedError]:
+    """Yield the jobs of documents one after the other, as ``>>`` appends them, and of lists.
 
     Raises:
         SkippedError: there is something else, or a document without jobs.
     """
     text = body.decode("utf-8", "replace").strip()
     decoder = json.JSONDecoder(strict=False)
-    jobs: list[bytes] = []
-    while text or not jobs:
+    while text:
+        if not _OPENING.match(text):
+            line, _, text = text.partition("\n")
+            yield _no_json(line.encode())
+            continue
         try:
             document, end = decoder.raw_decode(text)
             found = document["jobs"] if isinstance(document, dict) else document
-            jobs += [msgspec.json.encode({**job}) for job in [*found]]
+            jobs = [msgspec.json.encode({**job}) for job in [*found]]
         except (ValueError, LookupError, TypeError, RecursionError) as broken:
             raise SkippedError(Reason.MALFORMED) from broken
+        yield from jobs
         text = text[end:].lstrip()
-    return jobs
 
 
 def sacct_completion(body: bytes, *, cluster: str | None = None) -> "ReportedCompletion":

@@ -114,8 +114,7 @@ def time_in(cell: str, form: Form) -> float | None:
         return _by_pattern(cell, form.name, form.zone)
     if digits is not None:
         return _of_some_unit(digits)
-    utc = re.sub(r" ?(?:UTC|GMT)$", "Z", cell)
-    found = date_seconds(utc, form.zone)
+    found = date_seconds(cell, form.zone)
     found = _by_patterns(" ".join(cell.split()), form.zone) if found is None else found
     if found is None:
         raise CellError(

@@ -6,6 +6,7 @@ No function here raises: a meaningless value becomes None.
 import re
 from datetime import UTC, datetime, tzinfo
 from typing import Any
+from zoneinfo import ZoneInfo
 
 LONGEST_TEXT = 255
 """Characters kept of a name; more is an accident or an attack."""
@@ -23,8 +24,10 @@ EPOCH_SECONDS = 2 * 86400.0
 """Seconds from 1970 on in which a date is a time of 0 that was written in some zone."""
 
 _TIME = re.compile(
-    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,6})\d*)? ?(?:(Z)|([+-]\d\d):?(\d\d)?)?"
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,6})\d*)? ?"
+    r"(?:([+-]\d\d):?(\d\d)?|\[?([A-Za-z][A-Za-z_+/-]{0,40})\]?)?"
 )
+_UTC = frozenset({"Z", "UTC", "UT", "GMT"})
 _SHORT = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([KMG])")
 _MEMORY = re.compile(r"(\d{1,18}(?:\.\d+)?)\s*([kmgtpe]?)(b|w)?", re.IGNORECASE)
 _WORD_BYTES = 8
@@ -94,20 +97,38 @@ def moment(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:
 def date_seconds(value: Any, zone: tzinfo, *, fold: int = 0) -> float | None:
     """Return Unix seconds of a date and time; None for anything else.
 
-    A blank may stand for the T, a fraction of a second may follow, and a zone of its own, such as
-    ``Z`` or ``+0100``.
+    A blank may stand for the T, a fraction of a second may follow, and a zone of its own: ``Z``,
+    ``+0100``, ``UTC``, ``Europe/Berlin``, or an abbreviation of ``zone``, such as CEST.
     """
     match = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
     if not match:
         return None
-    day, clock_time, fraction, is_utc, hours, minutes = match.groups()
-    offset = "+00:00" if is_utc else f"{hours}:{minutes or '00'}" if hours else ""
+    day, clock_time, fraction, hours, minutes, name = match.groups()
+    offset = f"{hours}:{minutes or '00'}" if hours else ""
     try:
         time = datetime.fromisoformat(f"{day}T{clock_time}{offset}")
-        time = time if offset else time.replace(tzinfo=zone, fold=fold)
+        time = time if offset else _placed(time.replace(fold=fold), zone, name)
         return time.timestamp() + float(f"0.{fraction or 0}")
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, KeyError, OSError):  # the last two of no zone's name
         return None
+
+
+def _placed(time: datetime, zone: tzinfo, name: str | None) -> datetime:
+    """Return a time in a zone, or in the one that is named beside it.
+
+    Raises:
+        ValueError: no zone has that name.
+        KeyError: likewise.
+        OSError: likewise.
+    """
+    if name is None:
+        return time.replace(tzinfo=zone)
+    if name.upper() in _UTC:
+        return time.replace(tzinfo=UTC)
+    for placed in (time.replace(tzinfo=zone, fold=0), time.replace(tzinfo=zone, fold=1)):
+        if placed.tzname() == name:
+            return placed
+    return time.replace(tzinfo=ZoneInfo(name if "/" in name else ""))
 
 
 def is_word_for_nothing(value: str) -> bool:
@@ -115,7 +136,7 @@ def is_word_for_nothing(value: str) -> bool:
     return value.strip().lower() in _NO_TIMES
 
 
-def is_text_of_no_time(value: Any) -> bool:
+def is_text_of_no_time(value: Any, zone: tzinfo = UTC) -> bool:
     """Return whether a value is neither a time or number nor one of the words for none.
 
     >>> is_text_of_no_time("yesterday"), is_text_of_no_time("Unknown"), is_text_of_no_time("0")
@@ -123,7 +144,7 @@ def is_text_of_no_time(value: Any) -> bool:
     """
     if not isinstance(value, str) or is_word_for_nothing(value):
         return False
-    return date_seconds(value, UTC) is None and _parsed(value) is None
+    return date_seconds(value, zone) is None and _parsed(value) is None
 
 
 def kibibytes(value: Any, *, unit: str) -> float | None:

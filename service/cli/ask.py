@@ -28,6 +28,10 @@ def ask(
     ] = None,
     account: Annotated[str | None, typer.Option(help="Account or project.")] = None,
     job_name: Annotated[str | None, typer.Option(help="Name of the job.")] = None,
+    prefix: Annotated[
+        str,
+        typer.Option("--prefix", "-C", envvar="PBS_DPREFIX", help="What begins lines for qsub."),
+    ] = "#PBS",
     user: Annotated[str | None, typer.Option(help="Whose job it is; default: yours.")] = None,
     url: Url = None,
     token_file: TokenFile = None,
@@ -45,7 +49,7 @@ def ask(
         walltimed ask job.sh --time 6:00:00
         walltimed ask --time 2-00:00:00 --cpus 64 --partition long
     """
-    request = read_script(script)
+    request = read_script(script, prefix)
     request |= fields_of_options(time, cpus, queue, account, job_name)
     if "requested_walltime" not in request:
         raise CommandError(
@@ -62,7 +66,7 @@ def ask(
         show(answer, request)
 
 
-def read_script(script: Path | None) -> dict[str, Any]:
+def read_script(script: Path | None, prefix: str) -> dict[str, Any]:
     """Return the fields of a submission that the script asks for.
 
     Raises:
@@ -72,8 +76,9 @@ def read_script(script: Path | None) -> dict[str, Any]:
     if script is None:
         return {}
     if str(script) == "-":
-        return request_in(typer.get_text_stream("stdin").read(), say)
-    return {"application": script.name, **request_in(script.read_text("utf-8", "replace"), say)}
+        return request_in(typer.get_text_stream("stdin").read(), say, prefix=prefix)
+    text = script.read_text("utf-8", "replace")
+    return {"application": script.name, **request_in(text, say, prefix=prefix)}
 
 
 def say(sentence: str) -> None:

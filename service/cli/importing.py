@@ -115,7 +115,7 @@ def import_(
         quiet=quiet,
     )
     histories = {name: read_history(replace(log, path=name)) for name in dict.fromkeys(files)}
-    if on_error is OnError.REFUSE:
+    if on_error is OnError.REFUSE and not dry_run:
         refuse_malformed(histories)
     settings = load_settings(database_url=database_url, config=file)
     if dry_run:

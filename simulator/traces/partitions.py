@@ -83,8 +83,9 @@ def read_partitions(path: str | Path) -> list[Partition]:
     if len(content) > LARGEST_FILE:
         raise PartitionsError(f"{path} is larger than {LARGEST_FILE >> 20} MB.")
     text = content.decode("utf-8", "replace")
+    json_part = re.search(r"^\s*\{.*", text, re.DOTALL | re.MULTILINE)  # behind any warnings
     try:
-        found = _from_json(text) if text.lstrip().startswith("{") else _from_lines(text)
+        found = _from_json(json_part[0]) if json_part else _from_lines(text)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise PartitionsError(
             f"{path} is not what sinfo --json or pbsnodes -F json prints."

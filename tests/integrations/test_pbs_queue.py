@@ -4,6 +4,7 @@ import json
 import os
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -78,33 +79,6 @@ def test_jobs_are_read_as_the_service_takes_them(follower):
     assert waiting["4.pbsnode"]["requested_walltime"] == year, "it has no limit"
 
 
-@pytest.mark.parametrize(
-    "variable",
-    [
-        '"FOO":005',
-        '"FOO":0x1A',
-        '"FOO":.5',
-        '"FOO":nan',
-        '"FOO":"it\\\'s"',
-        '"FOO":"a\\,b"',
-        '"FOO":"\\users"',
-        '"FOO":-3.5e+7',
-        '"FOO":',
-        '"FOO":"say "yes", "no""',
-        '"BASH_FUNC_ml()":"() {  if [ "$1" = "a" ]; then\n eval x;\n fi\n}"',
-    ],
-)
-def test_a_variable_of_one_user_does_not_hide_the_queue(follower, options, variable):
-    printed = (CAPTURED / "qstat.json").read_text()
-    variables = f'"0.pbsnode": {{\n   "Variable_List":{{\n    {variable}\n   }},'
-    broken = printed.replace('"0.pbsnode": {', variables, 1)
-    assert broken != printed
-    prints(options.qstat, broken)
-    taken = follower.snapshot(options)
-    expected = follower.queue_of(captured("qstat"))
-    assert (taken["running"], taken["waiting"]) == (expected["running"], expected["waiting"])
-
-
 def test_a_value_of_which_the_quotes_are_escaped_is_named(follower, capsys):
     text = '{\n "A":{\n  "B":"say "yes"",\n  "C":,\n  "D":1\n }\n}'
     assert follower.document_in(text, "qstat") == {"A": {"B": 'say "yes"', "C": "", "D": 1}}
@@ -133,14 +107,66 @@ def test_what_is_mended_keeps_its_meaning(follower):
     assert shown == {"A": "005", "B": "x\\y\n,", "C": -2, "D": {"E": "+7"}}
 
 
-BROKEN = (
-    'x","y":{"z',
-    '() {  echo "a"\n}',
-    '",\n            "job_state":"R"',
-    '{"Jobs":{',
-    'a"}}}}"',
+VALUES = (
+    "005",
+    "0x1A",
+    ".5",
+    "12.",
+    "1e",
+    "+7",
+    "-3.5e+7",
+    "-",
+    "--1",
+    "nan",
+    "Infinity",
+    "True",
+    "None",
+    "",
+    " ",
+    ",",
+    "a b",
+    "/home/alice",
+    "$HOME",
+    "a:b",
+    "[1,2",
+    "]",
+    "1,2",
+    """'single'""",
 )
-"""Variables and comments of users that no repair of the JSON of PBS before 23.06 can mend."""
+"""Values of variables that PBS before 23.06 prints without quotes, as if they were numbers."""
+
+TEXTS = (
+    "it\\'s",
+    "a\\,b",
+    "\\users",
+    "C:\\temp\\new",
+    "\\",
+    "\\\\",
+    "\\u12",
+    "\\x1b[0m",
+    'say "yes"',
+    'say "yes", "no"',
+    '"',
+    '""',
+    'x","y":{"z',
+    'a"}}}}',
+    '{"Jobs":{',
+    '{"a": 1}',
+    '{\n    "a": 1\n}',
+    '{\n            "job_state": "F",\n        "1.pbsnode": 1\n}',
+    '() {  if [ "$1" = "a" ]; then\n eval x;\n fi\n}',
+    '() {  echo "a"\n}',
+    "a\nb",
+    'a\n"b"\n',
+    "\x00\x07\t\r",
+    "ünïcode-名 \ud83d\ude00 \ufffd",
+    "/* ",
+    "#",
+    '"' * 5000,
+)
+"""Values that it prints within quotes, as they are."""
+
+BROKEN = [*VALUES, *(f'"{text}"' for text in TEXTS)]
 
 
 def as_text(shown):
@@ -167,42 +193,105 @@ def prints_both(command, shown, broken):
     )
 
 
+def with_member(name, place, value):
+    """Return what a command printed, with a member in its first job or node, as PBS prints it."""
+    whole = captured(name)
+    kind = "Jobs" if name == "qstat" else "nodes"
+    first = next(iter(whole[kind]))
+    inner = {place: {"FIRST": "1", "ODD": 0, "LAST": "2"}} if place else {"ODD": 0}
+    whole[kind][first] |= inner
+    return json.dumps(whole, indent=4).replace('"ODD": 0', f'"ODD":{value}', 1)
+
+
+@pytest.mark.parametrize("place", ["Variable_List", ""])
 @pytest.mark.parametrize("value", BROKEN)
-def test_a_value_that_breaks_the_json_hides_no_job(follower, options, capsys, value):
+def test_a_member_of_one_job_hides_no_job(follower, value, place):
+    whole = captured("qstat")
+    printed = with_member("qstat", place, value)
+    for text in ("", as_text(whole)):
+        found = follower.document_in(printed, "qstat", partial(follower.records_in, text))
+        assert follower.queue_of(found) == follower.queue_of(whole)
+
+
+@pytest.mark.parametrize("value", BROKEN)
+def test_a_comment_of_one_node_hides_no_node(follower, value):
+    whole = captured("pbsnodes")
+    printed = with_member("pbsnodes", "", value)
+    for text in ("", as_text(whole)):
+        found = follower.document_in(printed, "pbsnodes", partial(follower.records_in, text))
+        assert follower.sizes_of(found) == follower.sizes_of(whole)
+
+
+def test_a_value_that_breaks_the_json_lets_the_command_be_read_without(follower, options, capsys):
     whole = captured("qstat")
     first = next(iter(whole["Jobs"]))
-    shown = json.loads(json.dumps(whole))
-    shown["Jobs"][first]["Variable_List"] = {"ODD": value}
-    text = json.dumps(whole, indent=4).replace(
-        f'"{first}": {{', f'"{first}": {{\n"Variable_List":{{\n"ODD":"{value}"\n}},', 1
-    )
-    prints_both(options.qstat, shown, text)
-    body = follower.snapshot(options)
+    broken = with_member("qstat", "Variable_List", "[1,2")
+    whole["Jobs"][first]["Variable_List"] = {"ODD": "[1,2"}
+    prints_both(options.qstat, whole, broken)
+    taken = follower.snapshot(options)
     expected = follower.queue_of(whole)
-    assert (body["running"], body["waiting"]) == (expected["running"], expected["waiting"])
-    is_valid_json = "job_state" in value
-    assert is_valid_json or options.qstat in capsys.readouterr().err
+    assert (taken["running"], taken["waiting"]) == (expected["running"], expected["waiting"])
+    told = capsys.readouterr().err
+    assert f"{options.qstat} printed what is no JSON" in told
+    assert '"ODD":[1,2' in told
 
 
-@pytest.mark.parametrize("value", BROKEN)
-def test_a_comment_of_a_node_that_breaks_the_json_hides_no_node(follower, options, capsys, value):
-    whole = captured("pbsnodes")
-    shown = json.loads(json.dumps(whole))
-    first = next(iter(whole["nodes"]))
-    shown["nodes"][first]["comment"] = value
-    text = json.dumps(whole, indent=4).replace(
-        '"nodes": {', f'"nodes": {{\n"{first}-":{{"comment":"{value}"\n}},', 1
+def test_a_value_of_several_lines_that_is_left_out_is_named(follower, capsys):
+    printed = with_member("qstat", "Variable_List", '"{\n"x": "1",\n}"')
+    assert len(follower.document_in(printed, "qstat")["Jobs"]) == len(captured("qstat")["Jobs"])
+    assert 'qstat: the value of "ODD" is broken and left out' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "qstat: warning: the server is busy\n",
+        "VMa: \n        Req'd  Req'd   Elap\nJob ID   Username  S Time\n2000.VMa amehm5  R 25:26\n",
+        "Welcome to hill {mind the queue}\n\n",
+        "\ufeff",
+        "\n\n   ",
+    ],
+)
+def test_text_before_the_json_is_passed_over(follower, before):
+    printed = before + json.dumps(captured("qstat"), indent=4)
+    assert follower.document_in(printed, "qstat") == captured("qstat")
+
+
+def test_jobs_that_pbs_18_prints_each_in_a_table_of_its_own_are_all_read(follower):
+    jobs = {"7.hill": job(), "8.hill": job()}
+    apart = (
+        "{" + ", ".join(f'"Jobs": {json.dumps({key: each})}' for key, each in jobs.items()) + "}"
     )
-    prints_both(options.pbsnodes, shown, text)
-    assert follower.snapshot(options)["pools"] == follower.pools_of(whole)
-    assert options.pbsnodes in capsys.readouterr().err
+    assert follower.document_in(apart, "qstat") == {"Jobs": jobs}
+    again = json.dumps({"Jobs": jobs}, indent=4).replace(
+        '    "8.hill"', '    "Jobs": {\n        "8.hill"'
+    )
+    assert follower.queue_of(follower.document_in(again, "qstat")) == follower.queue_of(
+        {"Jobs": jobs}
+    )
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"Jobs": []}, {"Jobs": {"7.hill": "x"}}, {"Jobs": {"7.hill": None}}, {"Jobs": None}, {}],
+)
+def test_what_is_no_table_of_jobs_is_no_job(follower, odd):
+    assert follower.queue_of(odd) == {"running": [], "waiting": []}
+    nodes = {"nodes": {"a": 1, "b": {"resources_available": "x", "state": "free"}}}
+    assert follower.pools_of(nodes) == []
+
+
+@pytest.mark.parametrize("text", ["[]", "7", '"x"', "null", "", "{", "}", "Job Id: 7.hill"])
+def test_what_is_no_document_is_refused(follower, text):
+    with pytest.raises(ValueError, match="qstat printed what is no JSON"):
+        follower.document_in(text, "qstat", partial(follower.records_in, text))
 
 
 def test_json_that_is_cut_short_is_read_from_the_text(follower, options, capsys):
     whole = captured("qstat")
     prints_both(options.qstat, whole, json.dumps(whole, indent=4)[:-200])
     assert follower.snapshot(options)["running"] == follower.queue_of(whole)["running"]
-    assert "is read without -F json" in capsys.readouterr().err
+    assert "it is read without" in capsys.readouterr().err
 
 
 def test_what_is_no_json_is_said_to_be_none(follower):

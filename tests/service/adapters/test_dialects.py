@@ -110,6 +110,31 @@ def test_a_greeting_before_the_names_is_a_malformed_line(tmp_path):
     assert (history.count, [each.line for each in history.rejected]) == (1, [1])
 
 
+JSON = json.dumps({"jobs": [DOCUMENT]}, indent=1)
+BESIDE = {
+    "a warning of sacct": f"sacct: error: slurm_persist_conn_open: failed\n{JSON}",
+    "headers of HTTP": f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{JSON}\r\n",
+    "lines of a log": f"[2026-11-28T13:00:00.123] debug:  x\nslurmrestd: y {{z}}\n{JSON}",
+    "a greeting and blank lines": f"\n\n  Welcome to hill!\n  -- 3 nodes: 1 down --\n\n{JSON}",
+    "text behind": f"{JSON}\nConnection to hill closed.\n",
+    "text between two": f"{JSON}\nsacct: again\n" + JSON.replace('"job_id": 1', '"job_id": 2'),
+    "a warning before a list": "warning\n" + json.dumps([DOCUMENT], indent=2),
+    "a warning before a job a line": "warning\n" + json.dumps(DOCUMENT) + "\n",
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_text_beside_json_is_named_and_costs_no_job(tmp_path, name):
+    file = tmp_path / "log"
+    file.write_bytes(BESIDE[name].encode())
+    assert seen_format(file.read_bytes()) == "sacct"
+    history = READERS["sacct"](str(file), None, UTC)
+    assert {run.completion.runtime for run in history.reports} == {3600}
+    assert history.count == BESIDE[name].count('"job_id"')
+    assert all("stands beside the JSON" in each.reason for each in history.rejected)
+    assert history.rejected
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [

@@ -155,6 +155,7 @@ def test_unique_beginnings_of_options_are_understood():
         ("#SBATCH -J 'open", "line 1: a quote is not closed; the line is left out"),
         ("#PBS -Y x", "line 1: -Y is no option of qsub that is known here"),
         ("#PBS -V long", "line 1: 'long' belongs to no option"),
+        ("#PBS -C #Q", "line 1: qsub takes -C from its command line alone, and so does ask"),
     ],
 )
 def test_what_is_not_understood_is_said(script, sentence):
@@ -203,3 +204,19 @@ def test_an_option_without_its_value_leaves_the_one_before():
 def test_a_job_that_may_shrink_asks_for_its_longest_walltime():
     found = request_in("#PBS -l min_walltime=0:30:00,max_walltime=1:00:00")
     assert found["requested_walltime"] == 3600
+
+
+@pytest.mark.parametrize(
+    ("prefix", "script", "processors"),
+    [
+        ("#QSUB", "#!/bin/sh\n#PBS -l ncpus=2\n  #QSUB -l ncpus=4\n", 4),
+        ("#$", "#$ -l ncpus=4\n#$HOME\n", 4),
+        ("@PBS", "#!/bin/sh\n@PBS -V\n@PBS -l ncpus=4\necho\n@PBS -l ncpus=8\n", 4),
+        ("#", "#-l ncpus=4\n", 4),
+        ("", "#PBS -l ncpus=4\n", 1),
+        ("#pbs", "#PBS -l ncpus=4\n", 1),
+    ],
+)
+def test_lines_for_qsub_begin_with_the_prefix_that_it_is_given(prefix, script, processors):
+    found = request_in(script, prefix=prefix)
+    assert found.get("requested_processors", 1) == processors

@@ -49,6 +49,12 @@ TEN = 1709287200  # 2024-03-01T10:00:00Z
         ("2024-03-01T10:00:00+01", TEN - 3600),
         ("2024-03-01T10:00:00.250Z", TEN + 0.25),
         ("2024-03-01T10:00:00,5+0100", TEN - 3599.5),
+        ("2024-03-01T10:00:00 UTC", TEN),
+        ("2024-03-01 10:00:00 utc", TEN),
+        ("2024-03-01T10:00:00GMT", TEN),
+        ("2024-03-01T10:00:00 CET", TEN - 3600),
+        ("2024-03-01T10:00:00 America/New_York", TEN + 18000),
+        ("2024-03-01T10:00:00.5[Asia/Kolkata]", TEN - 19799.5),
         (str(TEN), TEN),
         (f" {TEN}.5 ", TEN + 0.5),
     ],
@@ -60,7 +66,35 @@ def test_times_are_read_in_every_form_that_sites_have(written, seconds):
     assert (found.submission.submit_time, found.start_time) == (seconds, seconds)
 
 
-NO_TIMES = ["yesterday", "01 Mar 10:00", "Fri 03/01/24, 10:00", "2024-02-30T10:00:00"]
+@pytest.mark.parametrize(("name", "seconds"), [("CEST", 0), ("CET", 3600), ("", 0)])
+def test_the_name_of_the_zone_tells_an_hour_that_comes_twice(name, seconds):
+    row = {each.lower(): cell for each, cell in CELLS.items()}
+    row |= {"start": f"2024-10-27T02:30:00 {name}", "end": "2024-10-28T02:30:00"}
+    row |= {"submit": "2024-10-26T02:30:00", "elapsedraw": ""}
+    found = completion_of(row, zone=ZoneInfo("Europe/Berlin")).completion
+    assert found.start_time == 1729989000 + seconds
+
+
+NO_TIMES = [
+    *(
+        f"2024-03-01T10:00:00{zone}"
+        for zone in (
+            " CEST",
+            " EST",
+            " PM",
+            " Europe",
+            "/etc",
+            " Europe/Nowhere",
+            " ../../etc/passwd",
+            " UTC+1",
+            " A/" + "b" * 10,
+        )
+    ),
+    "yesterday",
+    "01 Mar 10:00",
+    "Fri 03/01/24, 10:00",
+    "2024-02-30T10:00:00",
+]
 
 
 @pytest.mark.parametrize("value", NO_TIMES)

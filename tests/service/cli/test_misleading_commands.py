@@ -1,6 +1,7 @@
 """Mistakes that people make with commands, and what they are told."""
 
 import json
+from pathlib import Path
 
 import pytest
 import typer
@@ -10,6 +11,8 @@ from workloads import synthetic
 from service.cli import app
 from service.cli.options import refuse_misspelt
 from service.settings import Settings
+
+ROOT = Path(__file__).parents[3]
 
 LONGEST_NAME = 24
 """Characters of an option that help in 80 columns shows whole."""
@@ -144,6 +147,15 @@ def test_a_dry_run_of_an_import_stores_nothing(walltimed, log, tmp_path):
     assert code == 0
     assert printed.endswith("log.swf: 30 readable, 0 malformed lines\n")
     assert not (tmp_path / "new.sqlite3").exists()
+
+
+def test_a_dry_run_counts_odd_records_by_reason_as_the_kept_results_say(walltimed, monkeypatch):
+    monkeypatch.chdir(ROOT / "tests/data/odd")
+    kinds = ("pbs-*", "sacct-*", "swf-*", "xdmod-*")
+    names = [file.name for kind in kinds for file in sorted(Path().glob(kind))]
+    code, printed, _ = walltimed("import", "--dry-run", *names)
+    kept = (ROOT / "results/odd-records.txt").read_text()
+    assert (code, printed) == (3, kept.partition("\n")[2])
 
 
 @pytest.mark.parametrize(

@@ -320,6 +320,16 @@ def test_a_line_that_names_no_walltime_is_named(walltimed, tmp_path):
     assert "--time=oops in line 2 is no walltime" in complained
 
 
+def test_lines_for_qsub_begin_as_option_or_environment_say(walltimed, tmp_path, monkeypatch):
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n#PBS -l walltime=1:00\n#LAB -l walltime=oops\n")
+    assert "walltime=oops in line 3" in walltimed("ask", script, "-C", "#LAB")[2]
+    monkeypatch.setenv("PBS_DPREFIX", "#LAB")
+    assert "walltime=oops in line 3" in walltimed("ask", script)[2]
+    monkeypatch.setenv("PBS_DPREFIX", "#OTHER")
+    assert "Neither the script nor --time" in walltimed("ask", script)[2]
+
+
 def test_a_token_of_ones_own_is_enough_for_all_of_them(site, call, tmp_path, monkeypatch):
     store = open_store(site.url)
     secret = store.tokens.issue("ada's", ["self"], 0.0, user="ada")[1]

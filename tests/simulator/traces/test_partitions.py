@@ -117,3 +117,10 @@ def test_a_queue_of_the_log_has_what_its_jobs_held_at_once(tmp_path):
 def test_queues_of_a_log_that_are_no_machines_are_refused(tmp_path, jobs, complaint):
     with pytest.raises(PartitionsError, match=complaint):
         partitions_of_log(log_of(tmp_path, *jobs), {})
+
+
+def test_a_warning_before_json_is_passed_over(tmp_path):
+    file = tmp_path / "nodes.json"
+    nodes = {"nodes": [{"name": "n1", "cpus": 8, "partitions": ["batch"]}]}
+    file.write_text(f"scontrol: warning: x\n{json.dumps(nodes, indent=1)}")
+    assert [each.processors for each in read_partitions(file)] == [8]
