@@ -48,7 +48,7 @@ demo: .venv/served
 
 # A log, its predictions and a verdict, cell by cell in a browser (docs/walltimed.ipynb).
 notebook: .venv/notebook
-	$(BIN)/jupyter lab docs/walltimed.ipynb
+	$(BIN)/jupyter lab docs/walltimed.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .venv/notebook: requirements/notebook.txt .venv/served
 	@echo "Installing what the notebook needs: $(call packages,notebook) packages in all"

@@ -104,7 +104,7 @@ def simulate(
         requests=None,
         overrun=overrun,
     )
-    schedule = run(workload, semantics, _estimates(estimates))
+    schedule = run(workload, semantics, replace(_estimates(estimates), keeps=True))
     recorded = replace(source.recorded, trace=workload.trace)
     return Simulation(recorded, schedule, measure(schedule))
 

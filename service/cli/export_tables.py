@@ -24,6 +24,9 @@ TYPES: Mapping[str, type] = MappingProxyType(
         **{name: int if name in COUNTS else str for name in FACT_COLUMNS},
         "method": str,
         **dict.fromkeys(("predicted_walltime", "likely", "lower", "upper", "coverage"), float),
+        "underestimation_rate": float,
+        "basis_jobs": int,
+        "basis_reason": str,
     }
 )
 """Columns of a run and of the prediction that it was scored by, and their types."""
@@ -56,7 +59,8 @@ def row_of(ended: EndedRun) -> tuple[object, ...]:
     interval = prediction.interval
     bounds = (interval.lower, interval.upper, interval.coverage) if interval else [None] * 3
     known = prediction.method, prediction.predicted_walltime, prediction.median
-    return (*values, *known, *bounds)
+    basis = prediction.basis_jobs, prediction.basis_reason
+    return (*values, *known, *bounds, prediction.underestimation_rate, *basis)
 
 
 def _value(run: Completion, name: str) -> object:

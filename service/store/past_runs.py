@@ -244,6 +244,9 @@ class ScoredPrediction(Struct, frozen=True, kw_only=True):
     Attributes:
         median: seconds; None where the method gave none.
         interval: None where the method gave none.
+        underestimation_rate: nominal rate of underestimates; None for the method's own trade-off.
+        basis_jobs: number of past runs of the answer; None for predictions of older releases.
+        basis_reason: in one word, likewise.
     """
 
     recorded_at: float
@@ -251,6 +254,9 @@ class ScoredPrediction(Struct, frozen=True, kw_only=True):
     predicted_walltime: float
     median: float | None
     interval: Interval | None
+    underestimation_rate: float | None = None
+    basis_jobs: int | None = None
+    basis_reason: str | None = None
 
 
 class EndedRun(Struct, frozen=True):
@@ -345,4 +351,7 @@ def _prediction_of(connection: Connection, run: Completion) -> ScoredPrediction 
         interval=None
         if None in bounds
         else Interval(lower=row.lower_bound, upper=row.upper_bound, coverage=row.coverage),
+        underestimation_rate=row.underestimation_rate,
+        basis_jobs=row.basis_jobs,
+        basis_reason=row.basis_reason,
     )

@@ -15,7 +15,7 @@ from sqlalchemy import BigInteger, Connection, CursorResult, Double, Table, Text
 from sqlalchemy.types import TypeEngine
 
 from predictors.facts import Facts
-from predictors.jobs import Completion, Interval, Status, Submission
+from predictors.jobs import Basis, Completion, Interval, Status, Submission
 from service.store.tables import completions, predictions
 
 RowBatch = Sequence[tuple[Any, ...]]
@@ -171,6 +171,7 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
         bounds: ends of intervals in seconds, by method, with that of ``method``.
         coverage: nominal coverage of these intervals.
         underestimation_rate: nominal rate of underestimates; None for the method's own trade-off.
+        basis: past runs from which the answer was made.
         erasure: number of the last erasure that certainly came before the answer; 0 for none.
     """
 
@@ -184,6 +185,7 @@ class RecordedPrediction(Struct, frozen=True, kw_only=True, gc=False):
     bounds: dict[str, tuple[float, float]] = {}
     coverage: float | None = None
     underestimation_rate: float | None = None
+    basis: Basis | None = None
     recorded_at: float
     erasure: int = 0
 
@@ -242,6 +244,8 @@ def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
         prediction.coverage if prediction.bounds else None,
         prediction.underestimation_rate,
         encode_facts(prediction.submission.facts),
+        prediction.basis.jobs if prediction.basis else None,
+        prediction.basis.reason if prediction.basis else None,
     )
 
 

@@ -151,6 +151,8 @@ predictions = Table(
     Column("runtime", Double),
     Column("ended_at", Double),  # end of the run that it was scored by
     Column("facts", Text),  # JSON, or nothing
+    Column("basis_jobs", BigInteger),
+    Column("basis_reason", Text),
     PrimaryKeyConstraint("prediction_id"),
     # Few predictions are open at any time: the indexes hold those alone.
     *(

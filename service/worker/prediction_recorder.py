@@ -129,6 +129,7 @@ class PredictionRecorder:
                 },
                 coverage=question.coverage,
                 underestimation_rate=question.underestimation_rate,
+                basis=prediction.basis,
                 recorded_at=self._clock(),
                 erasure=self.erasure,
             )

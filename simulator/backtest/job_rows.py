@@ -7,6 +7,8 @@ import numpy as np
 
 from simulator.backtest.plays import PlayedJobs
 from simulator.backtest.verdict import Backtest
+from simulator.replay.predictions_file import ANSWER_TYPES, answer_columns
+from simulator.replay.trace_replay import Answers
 from simulator.traces.completions import RecordedLog
 from simulator.traces.job_columns import JOB_TYPES, log_tables
 from terminal.data_table import DataTable, Values
@@ -18,6 +20,7 @@ TYPES: Mapping[str, type] = MappingProxyType(
         "policy": str,
         "estimate": int,
         **dict.fromkeys(("simulated_start", "simulated_end", "simulated_wait"), float),
+        **ANSWER_TYPES,
     }
 )
 """Columns of a job in a play, and their types."""
@@ -51,4 +54,5 @@ def _simulated(played: PlayedJobs, place: slice, log: RecordedLog) -> dict[str, 
         "simulated_start": start,
         "simulated_end": played.end[place] + log.trace.unix_start,
         "simulated_wait": played.start[place] - np.floor(log.trace.submit[place]),
+        **answer_columns(played.answers or Answers.of(len(played.start)), place),
     }

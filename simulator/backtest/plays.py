@@ -13,7 +13,7 @@ from predictors.auto import Auto
 from predictors.measures import Flags, mean_absolute_error, underestimation_rate
 from simulator.backtest.site import BY_REQUEST, BacktestSite, Codes, Grouping
 from simulator.replay.method_spec import MethodSpec
-from simulator.replay.trace_replay import InProcess
+from simulator.replay.trace_replay import Answers, InProcess
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.measures import (
     bounded_slowdown,
@@ -88,11 +88,13 @@ class PlayedJobs(NamedTuple):
         start: seconds of the log.
         end: seconds of the log.
         estimate: first estimates in seconds.
+        answers: of the method that estimated; None of other sources.
     """
 
     start: Values
     end: Values
     estimate: Codes
+    answers: Answers | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +176,7 @@ def play(site: BacktestSite, task: Task) -> tuple[Play, Codes | None]:
     if task.repetition:
         trace = shaken(trace, SHAKE_SECONDS, task.repetition)
     workloads = [workload for workload in site.workloads(trace) if len(workload)]
-    source = _estimates(site, task)
+    source = replace(_estimates(site, task), keeps=task.keeps)
     schedules = simulate_together(workloads, site.rules_of(task.estimates), source)
     estimates = None if task.takes_over or not task.reuses else _by_place(site, schedules)
     found = play_of(site, task.estimates, task.repetition, schedules)
@@ -186,11 +188,15 @@ def _played_jobs(site: BacktestSite, schedules: Sequence[Schedule]) -> PlayedJob
     """Return starts, ends and estimates by place in the log."""
     start, end = np.full((2, len(site.trace)), np.nan)
     estimate = np.zeros(len(site.trace), np.int32)
+    answers: Answers | None = None
     for schedule in schedules:
         places, origin = site.places([schedule.workload]), schedule.workload.origin
         start[places], end[places] = origin + schedule.start, origin + schedule.end
         estimate[places] = schedule.estimate
-    return PlayedJobs(start, end, estimate)
+        if schedule.answers is not None:
+            answers = answers or Answers.of(len(site.trace))
+            answers.place(places, schedule.answers)
+    return PlayedJobs(start, end, estimate, answers)
 
 
 def _choice(source: Estimates, trace: Trace) -> CandidateChoice | None:

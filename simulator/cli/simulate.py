@@ -206,6 +206,7 @@ def simulate(
         method=method,
         processes=processes,
         distributed=distributed,
+        keeps=output is not None and is_table(output),
     )
     if output and not is_table(output) and (len(simulations.combinations) > 1 or shake):
         raise CommandError(
@@ -471,6 +472,7 @@ class Simulations:
         combinations: every policy with every source of estimates.
         url, token, method: of the service of ``--estimates service``.
         processes, distributed: as ``in_parallel`` takes them.
+        keeps: whether schedules hold the answers of methods, for a table.
     """
 
     combinations: "Sequence[Combination]"
@@ -479,6 +481,7 @@ class Simulations:
     method: str
     processes: int | None
     distributed: str | None
+    keeps: bool
 
     def play(
         self, log: "Trace", workload: "Workload", shaking: "Shaking | None", *, quiet: bool
@@ -489,7 +492,7 @@ class Simulations:
 
         with self.sources(quiet=quiet) as source, progress_bar("jobs", quiet=quiet) as progress:
             bar = progress.add_task("")
-            comparison = Comparison(log, workload, shaking, source)
+            comparison = Comparison(log, workload, shaking, source, keeps=self.keeps)
             tasks = comparison.tasks(self.combinations)
             progress.update(bar, total=len(tasks) * len(workload), description=tasks[0].label)
             processes = self.processes_for(len(tasks) * len(workload))

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isnan
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -34,6 +35,15 @@ PREDICTION_TYPES: Mapping[str, type] = MappingProxyType(
     }
 )
 """Columns of a prediction, and their types."""
+
+ANSWER_TYPES: Mapping[str, type] = MappingProxyType(
+    {
+        name: kind
+        for name, kind in PREDICTION_TYPES.items()
+        if name != "method" and all(name not in names_of_levels(each) for each in LEVELS)
+    }
+)
+"""Columns of what a method answered about a job, and their types."""
 
 TYPES: Mapping[str, type] = MappingProxyType({**JOB_TYPES, **PREDICTION_TYPES})
 
@@ -69,22 +79,27 @@ def _answered(method: str, answers: Answers, place: slice) -> dict[str, Values]:
     """Return the columns of one method for a part of the log."""
     jobs = len(answers.predicted[place])
     unknown = np.full(jobs, np.nan)
-    columns: dict[str, Values] = {
-        "method": [method] * jobs,
-        "answered_by": answers.answered_by[place],
-        "predicted_walltime": answers.predicted[place],
-        "likely": answers.likely[place],
-        "mean_walltime": answers.mean[place],
-        "lower_90": answers.lower[place],
-        "upper_90": answers.upper[place],
-        "basis_jobs": answers.basis_jobs[place].astype(np.int64),
-        "basis_reason": answers.basis_reason[place],
-    }
+    columns: dict[str, Values] = {"method": [method] * jobs, **answer_columns(answers, place)}
     for question in LEVELS:
         for name in names_of_levels(question):
             level = answers.levels.get(name)
             columns[name] = unknown if level is None else level[place]
     return columns
+
+
+def answer_columns(answers: Answers, place: slice) -> dict[str, Values]:
+    """Return the columns ``ANSWER_TYPES`` of a part of the jobs."""
+    bases = answers.basis_jobs[place].tolist()
+    return {
+        "answered_by": [each or None for each in answers.answered_by[place]],
+        "predicted_walltime": answers.predicted[place],
+        "likely": answers.likely[place],
+        "mean_walltime": answers.mean[place],
+        "lower_90": answers.lower[place],
+        "upper_90": answers.upper[place],
+        "basis_jobs": [None if isnan(each) else int(each) for each in bases],
+        "basis_reason": [each or None for each in answers.basis_reason[place]],
+    }
 
 
 def _repeated(column: Values, times: int) -> Values:

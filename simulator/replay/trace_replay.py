@@ -15,7 +15,7 @@ from predictors.measures import Seconds
 from predictors.memory.running_jobs import Start
 from simulator.replay.method_spec import MethodSpec
 from simulator.traces.completions import LoggedRuns
-from simulator.traces.trace import Trace
+from simulator.traces.trace import Integers, Trace
 
 Item = TypeVar("Item")
 
@@ -200,6 +200,15 @@ class Answers:
             basis_reason=[""] * jobs,
             answered_by=[""] * jobs,
         )
+
+    def place(self, places: Integers, answers: "Answers") -> None:
+        """Take over the answers about some of the jobs, without levels and latencies."""
+        for name in ("predicted", "likely", "mean", "lower", "upper", "basis_jobs"):
+            getattr(self, name)[places] = getattr(answers, name)
+        for job, reason, method in zip(
+            places.tolist(), answers.basis_reason, answers.answered_by, strict=True
+        ):
+            self.basis_reason[job], self.answered_by[job] = reason, method
 
     def note(self, jobs: Sequence[int], predictions: Sequence[Prediction], seconds: float) -> None:
         """Store the answer to one request."""

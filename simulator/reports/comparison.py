@@ -90,6 +90,7 @@ class Comparison:
         shaking: moves of submissions; None for none.
         source: returns a source of estimates by its name.
         progress: called with the number of jobs that were just submitted, in this process only.
+        keeps: whether schedules hold the answers of methods.
     """
 
     trace: Trace
@@ -97,6 +98,7 @@ class Comparison:
     shaking: Shaking | None = None
     source: Callable[[str], Estimates] = Estimates.named
     progress: Callable[[int], object] | None = None
+    keeps: bool = False
 
     def tasks(self, combinations: Sequence[Combination]) -> "list[Task]":
         """Return the simulations of each combination: the log as it is, then its repetitions."""
@@ -132,7 +134,8 @@ def simulated(comparison: Comparison, task: Task) -> Schedule | Measures:
     workload, shaking = comparison.workload, comparison.shaking
     if shaking and task.repetition is not None:
         workload = shaking.workload(comparison.trace, workload, task.repetition)
-    source = comparison.source(name)
+    keeps = comparison.keeps and task.repetition is None
+    source = replace(comparison.source(name), keeps=keeps)
     schedule = simulate(workload, semantics, source, progress=comparison.progress)
     return schedule if task.repetition is None else measure(schedule)
 

@@ -16,7 +16,7 @@ from simulator.engine.slurm.slurm_state import SlurmState
 from simulator.engine.state import State, whole_seconds
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.predictions_file import read_predictions
-from simulator.replay.trace_replay import InProcess, Player
+from simulator.replay.trace_replay import Answers, InProcess, Player
 from simulator.scheduling.forecast import QUANTILE_GRID, Quantiles
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.workload import Workload
@@ -52,6 +52,7 @@ class Estimates:
             job without a prediction is its request.
         known: computes the estimates of a workload's jobs, where they are known in advance.
         lengths: likewise the lengths of an order by length; None: they are the estimates.
+        keeps: whether a schedule holds the answers of the player.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Estimates:
     predictions: Mapping[int, float] | None = None
     known: Callable[[Workload], Integers] | None = None
     lengths: Callable[[Workload], Integers] | None = None
+    keeps: bool = False
 
     @classmethod
     def named(cls, text: str) -> Self:
@@ -119,6 +121,9 @@ class EstimateFeed:
         state: state of the simulation; the loop stops where ``give`` is to be called.
         semantics: the rules, which say whether priorities are needed.
         beside: the feed of another machine of the cluster, whose accuracies are shared.
+
+    Attributes:
+        answers: of the player; None where none are kept.
     """
 
     def __init__(
@@ -133,6 +138,7 @@ class EstimateFeed:
         self._known = estimates.beforehand(workload)
         self._player = estimates.player
         self._method = estimates.name if self._player is None else self._player.methods[0]
+        self.answers = Answers.of(len(workload)) if estimates.keeps and self._player else None
         self.accuracies = Accuracies() if semantics.needs_priorities else None
         if beside is not None:
             self.accuracies = beside.accuracies
@@ -239,10 +245,13 @@ class EstimateFeed:
 
         Estimates of a twin that plans with them are upper ends of intervals, where there are some.
         """
-        if (self._asks_for_mean or self._asks_for_upper) and isinstance(player, InProcess):
+        asks_for_more = self._asks_for_mean or self._asks_for_upper or self.answers is not None
+        if asks_for_more and isinstance(player, InProcess):
             answers = player.ask(self._method, submissions)
         else:
             answers = player.predict(self._method, submissions)
+        if self.answers is not None:
+            self.answers.note(range(first, first + len(answers)), answers, 0.0)
         for job, prediction in enumerate(answers, first):
             planned = prediction.predicted_walltime
             if self._asks_for_upper and prediction.interval is not None:

@@ -21,6 +21,8 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
+from simulator.replay.predictions_file import ANSWER_TYPES, answer_columns
+from simulator.replay.trace_replay import Answers
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import Schedule
 from simulator.traces.completions import RecordedLog
@@ -44,6 +46,7 @@ TYPES: Mapping[str, type] = MappingProxyType(
         "corrections": int,
         "backfilled": bool,
         "in_gap": bool,
+        **ANSWER_TYPES,
     }
 )
 """Columns of a schedule's jobs, and their types."""
@@ -94,6 +97,7 @@ def _simulated(schedule: Schedule, place: slice) -> dict[str, Values]:
     begin = workload.trace.unix_start + workload.origin
     submit, promise = workload.submit[place], schedule.promise[place]
     jobs = len(submit)
+    answers = schedule.answers or Answers.of(len(workload))
     return {
         "policy": [schedule.semantics.policy] * jobs,
         "estimates": [schedule.estimates] * jobs,
@@ -108,6 +112,7 @@ def _simulated(schedule: Schedule, place: slice) -> dict[str, Values]:
         "corrections": schedule.corrections[place],
         "backfilled": schedule.backfilled[place].astype(bool),
         "in_gap": schedule.in_gap[place].astype(bool),
+        **answer_columns(answers, place),
     }
 
 

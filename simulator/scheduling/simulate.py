@@ -1,7 +1,7 @@
 """Simulates a workload: runs the scheduling loop with estimates and returns the schedule."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from time import perf_counter
 
@@ -15,6 +15,7 @@ from simulator.engine.pbs.pbs_state import PbsState
 from simulator.engine.slurm import slurm_loop as slurm
 from simulator.engine.slurm.slurm_state import SlurmState
 from simulator.engine.state import UNKNOWN, State, new_state
+from simulator.replay.trace_replay import Answers
 from simulator.scheduling.estimates import (
     AnyState,
     EstimateFeed,
@@ -47,6 +48,7 @@ class Schedule:
         nodes_since: when a job's set of nodes was last changed, or -1 without named nodes.
         priority: priority of the job's accuracy group, for queue orders that use it.
         seconds: real time that the simulation took.
+        answers: of the method that estimated; None unless they were kept.
     """
 
     workload: Workload
@@ -62,6 +64,7 @@ class Schedule:
     nodes_since: Integers
     priority: NDArray[np.float64]
     seconds: float
+    answers: Answers | None = None
 
     @property
     def wait(self) -> Integers:
@@ -116,7 +119,8 @@ def simulate(
     for stopped in _stops(state, progress):
         if stopped == ESTIMATES_WANTED and feed:
             feed.give()
-    return _schedule(workload, semantics, estimates.name, state, perf_counter() - began)
+    schedule = _schedule(workload, semantics, estimates.name, state, perf_counter() - began)
+    return replace(schedule, answers=feed.answers) if feed else schedule
 
 
 def simulate_together(
@@ -144,8 +148,10 @@ def simulate_together(
     _play_together(states, feeds)
     seconds = perf_counter() - began
     return [
-        _schedule(workload, semantics, estimates.name, state, seconds)
-        for workload, state in zip(workloads, states, strict=True)
+        replace(
+            _schedule(workload, semantics, estimates.name, state, seconds), answers=feed.answers
+        )
+        for workload, state, feed in zip(workloads, states, feeds, strict=True)
     ]
 
 

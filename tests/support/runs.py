@@ -68,6 +68,7 @@ def predicted(
         "bounds": {},
         "coverage": None,
         "underestimation_rate": None,
+        "basis": None,
         "erasure": 0,
     }
     recorded |= {key: different.pop(key) for key in list(different) if key in recorded}

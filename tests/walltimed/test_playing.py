@@ -174,6 +174,44 @@ def test_a_simulation_by_a_class_is_one_by_its_predictions(log):
     assert mine.rules()["Estimates"].startswith("Half")
 
 
+ANSWERED = (
+    "answered_by", "predicted_walltime", "likely", "mean_walltime", "lower_90", "upper_90",
+    "basis_jobs", "basis_reason",
+)  # fmt: skip
+"""What a method answered, under the same names in every table."""
+
+
+def test_every_table_of_jobs_holds_the_whole_answer_of_the_method(log, log_file, command, tmp_path):  # noqa: F811
+    simulated = walltimed.simulate(log, estimates="least-cost").to_pandas()
+    assert (simulated.predicted_walltime - simulated.estimate).between(-0.01, 1).all()
+    known = simulated[simulated.basis_reason == "history"]
+    assert len(known) > 50
+    assert (known.lower_90 <= known.likely).all()
+    assert (known.likely <= known.upper_90).all()
+    assert (known.basis_jobs > 0).all()
+    assert set(simulated.answered_by) == {"least-cost"}
+    file = tmp_path / "simulated.csv"
+    code, _, complaint = command(
+        "simulate", log_file, "--estimates", "least-cost", "--estimates", "exact", "-o", file
+    )
+    assert code == 0, complaint
+    rows = list(csv.DictReader(io.StringIO(file.read_text())))
+    by_method, exact = rows[: len(log)], rows[len(log) :]
+    for name in ANSWERED[1:7]:
+        values = [float(each[name] or "nan") for each in by_method]
+        assert np.array_equal(values, simulated[name], equal_nan=True), name
+        assert {each[name] for each in exact} == {""}
+    jobs = walltimed.backtest(log, "least-cost", compare_with=Half, shake=1).jobs().to_pandas()
+    assert jobs[jobs.estimates.isin(["requested", "exact"])][[*ANSWERED]].isna().all(axis=None)
+    by_method = jobs[jobs.estimates == "least-cost"]
+    assert (by_method.predicted_walltime - by_method.estimate).between(-0.01, 1).all()
+    assert by_method.upper_90.notna().sum() > 50
+    own = jobs[jobs.estimates == "Half"]
+    assert set(own.answered_by) == {"Half"}
+    assert own.upper_90.isna().all()
+    assert own.basis_jobs.max() > 50
+
+
 def test_a_policy_or_a_log_that_there_is_not_is_named(log, tmp_path):
     with pytest.raises(ValueError, match="sooner"):
         walltimed.simulate(log, "sooner")

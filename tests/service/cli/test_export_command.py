@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from runs import a_run, predicted, reported
 
+from predictors.jobs import Basis, Interval
 from service.cli import export_tables
 from service.store import open_store
 from simulator.traces.swf import read_swf
@@ -123,7 +124,9 @@ def test_a_table_holds_runs_with_the_predictions_that_they_were_scored_by(
 ):
     store = open_store(sqlite_url)
     late = a_run("2", start=9000.0)
-    store.write([], [predicted("p", late)])
+    levels = {"interval": Interval(lower=60.0, upper=1800.0, coverage=0.8)}
+    basis = {"basis": Basis(jobs=3, reason="history"), "underestimation_rate": 0.1}
+    store.write([], [predicted("p", late, **levels, **basis)])
     store.write([reported(a_run("1", user=None), late)])
     store.close()
     code, _, complained = walltimed("export", "-o", tmp_path / name, "-d", sqlite_url)
@@ -134,6 +137,9 @@ def test_a_table_holds_runs_with_the_predictions_that_they_were_scored_by(
     assert frame.predicted_walltime.tolist()[1] == 900.0
     assert frame.method.isna().tolist() == [True, False]
     assert frame.predicted_walltime.isna().tolist() == [True, False]
+    names = ["lower", "upper", "coverage", "underestimation_rate", "basis_jobs", "basis_reason"]
+    assert frame[names].iloc[1].tolist() == [60.0, 1800.0, 0.8, 0.1, 3, "history"]
+    assert frame[names].iloc[0].isna().all()
     assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
 
 

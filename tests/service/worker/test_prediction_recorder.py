@@ -74,6 +74,7 @@ def test_in_shadow_only_the_methods_of_the_setting_are_asked():
     )
     recorder.start(Clock())
     assert recorded(recorder, found, 1) == [{"least-cost", "attention", "knn"}]
+    assert found[0].basis == COLD_START
 
 
 def test_predictions_never_gather_faster_than_they_are_recorded():
