@@ -21,7 +21,7 @@ LARGE := llvmlite|numba|numpy|psycopg-binary|scikit-learn|scipy
 these = awk -v large='^($(LARGE))==' '/^[a-z]/ {wanted = $(1)($$0 ~ large)} wanted' requirements/runtime.txt
 packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 
-.PHONY: demo notebook test test-long test-research tests coverage mutants papers format lint types imports \
+.PHONY: demo benchmark notebook test test-long test-research tests coverage mutants papers format lint types imports \
 	check docs lock slurm slurm-accounts slurm-root slurm-play twin-likeness pbs-play openpbs chromium \
 	screenshots release clean
 
@@ -45,6 +45,12 @@ packages = $(shell cat $(patsubst %,requirements/%.txt,$(1)) | grep -c ==)
 demo: .venv/served
 	@echo "[4/4] Starting the service, and playing a trace to it: 10 to 20 s"
 	@$(BIN)/walltimed demo --limit 2000 $(if $(EXIT),--exit) $(if $(PORT),--port $(PORT))
+
+# Runs benchmarks/$(BENCHMARK).py, keeps its ratios as a line of results/runs.jsonl, and draws all
+# that are kept, over commits, in build/ratios.html; for example:
+#     make benchmark BENCHMARK="store --rows 100000"
+benchmark: .venv/ready
+	$(BIN)/python benchmarks/ratios.py keep $(BENCHMARK)
 
 # A log, its predictions and a verdict, cell by cell in a browser (docs/walltimed.ipynb).
 notebook: .venv/notebook

@@ -1,11 +1,13 @@
 """One JSON for a run of a benchmark, and a page of ratios over commits from what is kept.
 
-    .venv/bin/python benchmarks/ratios.py run benchmarks/serving.py --rounds 3 >> results/runs.jsonl
+    make benchmark BENCHMARK="serving --rounds 3"
+    .venv/bin/python benchmarks/ratios.py run benchmarks/serving.py --rounds 3
     .venv/bin/python benchmarks/ratios.py page build/ratios.html
 
 A run prints what it prints on standard error, and on standard output a line of JSON: benchmark,
-arguments, commit, machine, and the ratios of its tables. Machines differ, and so does one machine
-from hour to hour; both sides of a ratio were measured in turns. The page has the ratios of
+arguments, commit, machine, and the ratios of its tables. ``make benchmark`` keeps the line of a run
+that succeeds in results/runs.jsonl, and draws the page anew. Machines differ, and so does one
+machine from hour to hour; both sides of a ratio were measured in turns. The page has the ratios of
 results/runs.jsonl, and those of the tables that results/*.txt had at each commit.
 """
 
@@ -17,9 +19,9 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 RUNS = "results/runs.jsonl"
@@ -35,6 +37,10 @@ svg{width:100%;height:auto}text{font-size:11px;fill:#444}</style>
 machine, the first by the second; the benchmark names them. The grey line is at 1.</p>"""
 
 ROW = re.compile(r"^(\S.*?)\s{2,}.*?\b(\d[\d,]*\.\d+)x?$")
+TIMES = re.compile(r"(?<![=>] )\b(\d[\d,]*\.\d+)x(?!\w)")
+"""A ratio in a table with several columns of them."""
+
+SENTENCE = re.compile(r"^ratio (\d[\d,]*\.\d+) \(median of \d+\)")
 
 
 class Point(NamedTuple):
@@ -55,16 +61,20 @@ def ratios_of(text: str) -> dict[str, float]:
     """Return the ratios of the tables whose last column is called ratio, by row.
 
     A text may hold older runs below: the first table that has a row counts. A line of one word
-    before a table, such as ``SQLite``, becomes a part of the names of its rows.
+    before a table, such as ``SQLite``, becomes a part of the names of its rows. A line such as
+    ``ratio 1.02 (median of 5)`` is a ratio, too.
     """
     found: dict[str, float] = {}
     title, in_table = "", False
     for line in text.splitlines():
-        row = ROW.match(line.rstrip())
+        row = _row(line.rstrip())
         if line.rstrip().endswith(" ratio"):
             in_table = True
+        elif sentence := SENTENCE.match(line):
+            found.setdefault("ratio", _number(sentence[1]))
         elif in_table and row:
-            found.setdefault(f"{title}{row[1]}", float(row[2].replace(",", "")))
+            for name, ratio in row.items():
+                found.setdefault(f"{title}{name}", ratio)
         elif line.startswith("$ ") and found:
             break
         else:
@@ -73,14 +83,28 @@ def ratios_of(text: str) -> dict[str, float]:
     return found
 
 
+def _row(line: str) -> dict[str, float]:
+    """Return the ratios of a row of a table, by the row's name; empty for another line."""
+    name, _, rest = line.partition("  ")
+    several = TIMES.findall(rest)
+    if name and len(several) > 1:
+        return {f"{name}, {place}": _number(each) for place, each in enumerate(several, 1)}
+    row = ROW.match(line)
+    return {row[1]: _number(row[2])} if row else {}
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
 def git(*words: str, root: Path = ROOT) -> str:
     """Return what git prints."""
     command = ["git", "-C", str(root), *words]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def run(script: str, arguments: Sequence[str]) -> int:
-    """Run a benchmark, print its record as JSON, and return its exit code."""
+def run(script: str, arguments: Sequence[str]) -> dict[str, Any]:
+    """Run a benchmark, print its record as JSON, and return it."""
     began = time.time()
     command = [sys.executable, script, *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
@@ -99,7 +123,25 @@ def run(script: str, arguments: Sequence[str]) -> int:
         "lines": done.stdout.splitlines(),
     }
     print(json.dumps(record))
-    return done.returncode
+    return record
+
+
+def keep(record: Mapping[str, Any], root: Path) -> None:
+    """Add a run that succeeded to what is kept, and draw the page anew."""
+    if record["exit_code"]:
+        print("The run failed: it is not kept.", file=sys.stderr)
+        return
+    with (root / RUNS).open("a") as file:
+        file.write(json.dumps(record) + "\n")
+    print(f"Kept in {RUNS}.", file=sys.stderr)
+    write_page(root, root / "build" / "ratios.html")
+
+
+def write_page(root: Path, output: Path) -> None:
+    """Write the page."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(page(root))
+    print(f"The page is {output}.", file=sys.stderr)
 
 
 def kept_points(root: Path) -> Iterator[Point]:
@@ -160,11 +202,13 @@ def main() -> None:
     """Run a benchmark, or write the page."""
     match sys.argv[1:]:
         case ["run", script, *arguments]:
-            sys.exit(run(script, arguments))
+            sys.exit(run(script, arguments)["exit_code"])
+        case ["keep", name, *arguments]:
+            record = run(f"benchmarks/{name}.py", arguments)
+            keep(record, ROOT)
+            sys.exit(record["exit_code"])
         case ["page", output]:
-            Path(output).parent.mkdir(parents=True, exist_ok=True)
-            Path(output).write_text(page(ROOT))
-            print(f"The page is {output}.", file=sys.stderr)
+            write_page(ROOT, Path(output))
         case _:
             sys.exit(__doc__)
 

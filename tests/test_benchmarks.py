@@ -42,6 +42,14 @@ batches of 1,000                  82,357/s      43,635/s     7.77x
 """
 
 
+SEVERAL = """\
+us per call    predict              observe
+                 1e+03    p99  ratio   1e+03    p99  ratio
+auto             25.46  197.9  1.99x   41.33  518.9  2.50x  reached <= 60 us, missed <= 1.5x
+auto, forest     43.32  406.8  4.10x  132.70  960.3  2.24x  missed <= 160 us, missed <= 1.5x
+"""
+
+
 def test_ratios_are_those_of_the_first_run_by_table_and_row():
     assert ratios.ratios_of(TABLE.format(one=9.24)) == {
         "SQLite: single events, 64 posters": 9.24,
@@ -49,6 +57,12 @@ def test_ratios_are_those_of_the_first_run_by_table_and_row():
         "PostgreSQL: batches of 1,000": 0.51,
     }
     assert ratios.ratios_of("nothing\nhere 1.0\n") == {}
+    assert ratios.ratios_of(SEVERAL) == {
+        "auto, 1": 1.99, "auto, 2": 2.5, "auto, forest, 1": 4.1, "auto, forest, 2": 2.24
+    }  # fmt: skip
+    assert ratios.ratios_of("p99 without 1.1 ms\nratio 0.69 (median of 5); 5 rounds") == {
+        "ratio": 0.69
+    }
 
 
 def test_a_run_is_a_line_of_json_and_the_page_draws_it_beside_what_commits_kept(
@@ -69,14 +83,18 @@ def test_a_run_is_a_line_of_json_and_the_page_draws_it_beside_what_commits_kept(
         git("commit", "--quiet", "--message", "kept")
     script = tmp_path / "store.py"
     script.write_text(f"print({TABLE.format(one=8.0)!r}); raise SystemExit(3)")
-    assert ratios.run(str(script), ["--rows", "7"]) == 3
+    failed = ratios.run(str(script), ["--rows", "7"])
     printed, complained = capfd.readouterr()
     record = json.loads(printed)
     assert "single events" in complained
     assert (record["benchmark"], record["arguments"]) == ("store", ["--rows", "7"])
     assert record["exit_code"] == 3
     assert record["ratios"]["SQLite: single events, 64 posters"] == 8.0
-    (results / "runs.jsonl").write_text(printed)
+    ratios.keep(failed, tmp_path)
+    assert not (results / "runs.jsonl").exists()
+    assert "not kept" in capfd.readouterr().err
+    ratios.keep({**failed, "exit_code": 0}, tmp_path)
+    assert (tmp_path / "build" / "ratios.html").read_text() == ratios.page(tmp_path)
     points = [each for each in ratios.kept_points(tmp_path) if "single" in each.name]
     assert {each.ratio for each in points} == {2.0, 4.0, 8.0}
     page = ratios.page(tmp_path)

@@ -18,10 +18,9 @@ from simulator.backtest.document import as_document, text_of
 from simulator.backtest.job_rows import job_tables
 from simulator.backtest.plays import tasks_of
 from simulator.backtest.site import BY_REQUEST, ReadLog
-from simulator.backtest.sorting import sorting_of
 from simulator.backtest.verdict import Backtest as TestedLog
 from simulator.backtest.verdict import backtest_of, judge
-from simulator.cli.backtest import play
+from simulator.cli.backtest import pairs_in_order, play
 from simulator.cli.logs import with_size
 from simulator.cli.simulate import site_of_twin
 from simulator.replay.method_spec import MethodSpec
@@ -157,14 +156,15 @@ def backtest(
         limit=limit,
     )
     check_jobs(site, source.left_out, source.name)
+    in_force = next(iter(methods))
+    pairs = pairs_in_order(site, methods[in_force], quiet=not progress)
     tasks = [
         task._replace(spec=methods.get(task.estimates))
         for task in tasks_of([*methods], shake, jobs=len(site.trace), keeps=True)
     ]
     plays = play(site, tasks, processes, distributed, quiet=not progress)
-    in_force = next(iter(methods))
     tested = backtest_of(site, plays, in_force, profile=profile or HANDED_OVER, scheduler=scheduler)
-    tested = replace(tested, sorting=sorting_of(site, methods[in_force]))
+    tested = replace(tested, sorting=pairs)
     read = ReadLog(source.name, len(source.recorded.trace.rejects), source.left_out)
     return Backtest(tested, read, replace(recorded, trace=site.trace))
 

@@ -1,5 +1,6 @@
 """The share of job pairs that requests and predictions put in the right order."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,12 +47,15 @@ class Sorting:
         )
 
 
-def sorting_of(site: BacktestSite, spec: MethodSpec) -> Sorting | None:
+def sorting_of(
+    site: BacktestSite, spec: MethodSpec, *, progress: Callable[[int], object] = lambda _: None
+) -> Sorting | None:
     """Compare requests and predictions of a log's last jobs; None without a pair to compare.
 
     Args:
         site: the log and its machines.
         spec: the method that predicts.
+        progress: called with 1 at each submission, ``COMPARED + HISTORY`` times at most.
     """
     method = spec.label
     workloads = [workload for workload in site.workloads() if len(workload)]
@@ -63,6 +67,7 @@ def sorting_of(site: BacktestSite, spec: MethodSpec) -> Sorting | None:
     found = np.full((2, len(runs)), np.nan)
 
     def ask(job: int) -> None:
+        progress(1)
         if job >= first:
             (answer,) = player.ask(method, [runs[job].submission])
             planned = answer.predicted_walltime

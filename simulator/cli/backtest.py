@@ -50,14 +50,16 @@ from terminal.options import (
     choice,
     one_of,
 )
-from terminal.progress import progress_bar
+from terminal.progress import progress_bar, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from simulator.backtest.plays import Plays, Task
     from simulator.backtest.site import BacktestSite
+    from simulator.backtest.sorting import Sorting
     from simulator.backtest.verdict import Backtest
+    from simulator.replay.method_spec import MethodSpec
 
 SCHEDULERS = (*TWINS, *POLICIES)
 
@@ -182,7 +184,6 @@ def backtest(
     from simulator.backtest.job_rows import job_tables
     from simulator.backtest.plays import return_freed_arrays, tasks_of
     from simulator.backtest.site import ReadLog
-    from simulator.backtest.sorting import sorting_of
     from simulator.backtest.verdict import backtest_of
     from simulator.replay.method_spec import MethodSpec
     from simulator.scheduling.semantics import HANDED_OVER
@@ -223,19 +224,21 @@ def backtest(
     check_jobs(site, log.left_out, name_of(file))
     named = replace(log, trace=site.trace) if table else None
     del log  # a large one takes hundreds of megabytes
-    sorting = sorting_of(site, MethodSpec.parse(in_force))
+    sorting = pairs_in_order(site, MethodSpec.parse(in_force), quiet=quiet)
     if sorting is not None and not as_json:
         err.print(escape(fill(sorting.sentence, WIDTH)), soft_wrap=True)
     tasks = tasks_of(methods, shake, jobs=len(site.trace), keeps=table is not None)
     plays = play(site, tasks, processes, distributed, quiet=quiet)
-    tested = backtest_of(site, plays, in_force, profile=profile, scheduler=scheduler)
-    tested = replace(tested, sorting=sorting)
+    with waiting("verdict", quiet=quiet):
+        tested = backtest_of(site, plays, in_force, profile=profile, scheduler=scheduler)
+        tested = replace(tested, sorting=sorting)
     if named and table:
         write_table(job_tables(tested, named), table)
     if page:
         from simulator.backtest.backtest_page import write_page
 
-        write_page(tested, page, read, shlex.join(["walltimed", *sys.argv[1:]]))
+        with waiting("page", quiet=quiet):
+            write_page(tested, page, read, shlex.join(["walltimed", *sys.argv[1:]]))
     show(tested, page, as_json=as_json)
     if read.malformed:
         raise typer.Exit(ExitCode.PARTIAL)
@@ -273,6 +276,15 @@ def page_of(outputs: "Sequence[Path]") -> Path | None:
         raise CommandError("Standard output has the verdict: name a file.", ExitCode.USAGE)
     check_file(page or DEFAULT_PAGE)
     return page or (DEFAULT_PAGE if not outputs and find_spec("matplotlib") else None)
+
+
+def pairs_in_order(site: "BacktestSite", spec: "MethodSpec", *, quiet: bool) -> "Sorting | None":
+    """Compare requests and predictions of the last jobs, with a progress bar."""
+    from simulator.backtest.sorting import COMPARED, HISTORY, sorting_of
+
+    with progress_bar("jobs", quiet=quiet) as progress:
+        task = progress.add_task("pairs", total=min(len(site.trace), COMPARED + HISTORY))
+        return sorting_of(site, spec, progress=lambda jobs: progress.advance(task, jobs))
 
 
 def play(

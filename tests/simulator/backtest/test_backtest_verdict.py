@@ -450,5 +450,8 @@ def test_pairs_of_jobs_are_ordered_by_predictions_that_know_what_runs(monkeypatc
     told = []
     monkeypatch.setattr(InProcess, "note", lambda _, runs: told.extend(runs))
     trace = log_of([(10 * place, 1, 5 + 9 * (place % 2), 100) for place in range(20)], 4)
-    assert sorting_of(site_of(trace), MethodSpec.parse("auto")).jobs == 20
+    counted = []
+    spec = MethodSpec.parse("auto")
+    assert sorting_of(site_of(trace), spec, progress=counted.append).jobs == 20
+    assert sum(counted) == 20
     assert [run.submission.job_id for run in told] == [f"{line}" for line in range(1, 21)]
