@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
 from predictors.jobs import Completion, Prediction, Submission
 from terminal.exit_codes import ExitCode
+
+Answer = TypeVar("Answer")
 
 LARGEST_BATCH = 1000
 """Most jobs in one request; the service's own limit is 10,000 unless it is set lower."""
@@ -85,6 +87,8 @@ def connection_to(url: str, timeout: float) -> tuple[HTTPConnection, str]:
     Raises:
         AddressError: ``url`` is neither of the form http://HOST:PORT nor unix:FILE.
     """
+    if not isinstance(url, str):
+        raise _no_address(url)
     if url.startswith(SOCKET_SCHEME):
         return SocketConnection(url.removeprefix(SOCKET_SCHEME), timeout=timeout), ""
     try:
@@ -101,7 +105,7 @@ def connection_to(url: str, timeout: float) -> tuple[HTTPConnection, str]:
     return HTTPSConnection(host, port, timeout=timeout, context=trusted), path
 
 
-def _no_address(url: str) -> AddressError:
+def _no_address(url: object) -> AddressError:
     return AddressError(f"{url!r} is not of the form http://HOST:PORT or unix:FILE.")
 
 
@@ -153,7 +157,7 @@ class Client(Closes):
         """Request one prediction; without a method the service's default answers."""
         question = fields_of(submission) | _method(method)
         answer = self.call("POST", "/v1/predictions", question)
-        return msgspec.json.decode(answer, type=AnsweredPrediction)
+        return self.read(answer, AnsweredPrediction)
 
     def predict_batch(
         self, submissions: Sequence[Submission], method: str | None = None
@@ -161,7 +165,7 @@ class Client(Closes):
         """Request several predictions at once; they are the same as one by one."""
         question = {"submissions": [fields_of(each) for each in submissions], **_method(method)}
         answer = self.call("POST", "/v1/predictions/batch", question)
-        return msgspec.json.decode(answer, type=BatchAnswer).predictions
+        return self.read(answer, BatchAnswer).predictions
 
     def observe(self, *completions: Completion) -> None:
         """Report runs that have ended. They are stored durably when the call returns.
@@ -217,6 +221,19 @@ class Client(Closes):
         if status >= HTTPStatus.BAD_REQUEST:
             raise RemoteError(status, _detail(answer))
         return answer
+
+    def read(self, answer: bytes, kind: type[Answer]) -> Answer:
+        """Decode the body of an answer.
+
+        Raises:
+            ServiceUnreachableError: it is none of walltimed: another program listens there.
+        """
+        try:
+            return msgspec.json.decode(answer, type=kind)
+        except msgspec.MsgspecError as error:
+            raise ServiceUnreachableError(
+                f"{self.url} answers, but not as walltimed does: {error}."
+            ) from error
 
     def _exchange(self, verb: str, path: str, payload: bytes | None) -> tuple[bytes, int]:
         headers = self._headers

@@ -30,7 +30,7 @@ from terminal.console import CommandError
 from terminal.data_table import DataTable
 from walltimed.logs import Log, log_of
 from walltimed.methods import MakeMethod, Methods, spec_of, specs_of
-from walltimed.tabular import Tabular
+from walltimed.tabular import Tabular, check_counts
 
 Directory = str | PathLike[str]
 
@@ -140,6 +140,10 @@ def backtest(
         TypeError: an object is no method.
         Error: an option contradicts another, or a file cannot be used.
     """
+    check_counts(
+        limit=limit, processes=processes, processors=processors, cores_per_node=cores_per_node
+    )
+    check_counts(0, shake=shake)
     methods = _methods(method, compare_with)
     source = log_of(log)
     slurm, pbs = (

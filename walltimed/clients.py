@@ -15,7 +15,7 @@ from predictors.jobs import Completion, Prediction, Submission
 from terminal.client import LARGEST_BATCH, Closes, completion_fields
 from terminal.client import Client as Connection
 from terminal.data_table import DataTable
-from walltimed.tabular import Tabular
+from walltimed.tabular import Tabular, check_counts
 
 LOCAL = "http://127.0.0.1:8580"
 """Address of a service on this machine with the usual settings."""
@@ -161,7 +161,7 @@ class Client(Closes):
         for first in range(0, len(told), LARGEST_BATCH):
             part = [completion_fields(run) for run in told[first : first + LARGEST_BATCH]]
             answer = self._connection.call("POST", "/v1/completions", {"completions": part})
-            stored = msgspec.json.decode(answer, type=Stored)
+            stored = self._connection.read(answer, Stored)
             accepted, duplicates = accepted + stored.accepted, duplicates + stored.duplicates
         return Stored(accepted, duplicates)
 
@@ -172,7 +172,7 @@ class Client(Closes):
             queue: ``machine``, ``running`` and ``waiting`` jobs, ``policy`` and others, as ``POST
                 /v1/forecasts`` takes them.
         """
-        return Jobs(msgspec.json.decode(self._connection.call("POST", "/v1/forecasts", queue)))
+        return self._jobs("POST", "/v1/forecasts", queue)
 
     def queue(self, cluster: str = "default", **selected: Any) -> Jobs:
         """Return the jobs of the last snapshot of a cluster, with their forecasts.
@@ -183,7 +183,11 @@ class Client(Closes):
         """
         path = f"/v1/clusters/{quote(cluster, safe='')}/snapshot"
         asked = f"?{urlencode(selected)}" if selected else ""
-        return Jobs(msgspec.json.decode(self._connection.call("GET", path + asked)))
+        return self._jobs("GET", path + asked)
+
+    def _jobs(self, verb: str, path: str, body: Mapping[str, Any] | None = None) -> Jobs:
+        answer = self._connection.call(verb, path, body)
+        return Jobs(self._connection.read(answer, dict[str, Any]))
 
     def close(self) -> None:
         """Close the connection; the next call opens it again."""
@@ -208,6 +212,7 @@ class AsyncClient:
         timeout: float = 60.0,
         connections: int = CONNECTIONS,
     ) -> None:
+        check_counts(connections=connections)
         self._connected = partial(Client, url, token, timeout=timeout)
         self._idle = [self._connected() for _ in range(connections)]
         self._threads = ThreadPoolExecutor(connections, "walltimed")

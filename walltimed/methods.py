@@ -67,7 +67,7 @@ class OwnMethod:
 
     def _seconds(self, answer: Any) -> float:
         try:
-            seconds = float(answer)
+            seconds = float("nan") if isinstance(answer, str | bytes) else float(answer)
         except (TypeError, ValueError):
             seconds = float("nan")
         if not isfinite(seconds):
@@ -107,7 +107,7 @@ def specs_of(methods: str | MakeMethod | Methods) -> list[MethodSpec]:
         TypeError: a method is neither a spec nor makes one, as an instance.
         ValueError: two methods have one label, or there is none.
     """
-    if isinstance(methods, str) or callable(methods):
+    if isinstance(methods, str) or not isinstance(methods, Iterable):
         methods = [methods]
     labelled = (
         methods.items() if isinstance(methods, Mapping) else ((None, each) for each in methods)
@@ -135,6 +135,8 @@ def spec_of(method: str | MakeMethod, label: str | None = None) -> MethodSpec:
             f"{method!r} is an object: give its class, or a function that makes one, since every "
             "replay begins without history."
         )
+    if not isinstance(label, str | None):
+        raise TypeError(f"A label is text, not {label!r}.")
     name = label or _name_of(method)
     return OwnSpec(name, name, make=method)
 

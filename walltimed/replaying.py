@@ -11,7 +11,7 @@ from simulator.reports.method_summary import MethodSummary, summarise, summary_t
 from terminal.data_table import DataTable
 from walltimed.logs import Log, log_of
 from walltimed.methods import MakeMethod, Methods, specs_of
-from walltimed.tabular import Tabular
+from walltimed.tabular import Tabular, check_counts
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,6 +82,7 @@ def replay(
         ValueError: a method or a parameter is not known, or no job of the log can be played.
         TypeError: an object is no method.
     """
+    check_counts(limit=limit, processes=processes)
     source = log_of(log)
     played = played_log(source.recorded, source.name, limit)
     found = play(

@@ -16,7 +16,7 @@ from simulator.traces.completions import RecordedLog
 from terminal.data_table import DataTable
 from walltimed.logs import Log, log_of
 from walltimed.methods import MakeMethod, spec_of
-from walltimed.tabular import Tabular
+from walltimed.tabular import Tabular, check_counts
 
 Directory = str | PathLike[str]
 
@@ -91,6 +91,9 @@ def simulate(
         TypeError: an object is no method.
         Error: an option contradicts another, or a file cannot be used.
     """
+    check_counts(limit=limit, processors=processors, cores_per_node=cores_per_node)
+    if not isinstance(policy, str) or "," in policy:
+        raise ValueError(f"policy is one name, such as easy, not {policy!r}.")
     source = log_of(log)
     site = site_of_twin(_path(slurm_config), _path(pbs_config), [policy], cores_per_node)
     rules: dict[str, Any] = {"order": order, **site.rules}

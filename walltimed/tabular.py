@@ -1,5 +1,6 @@
 """Results as tables: data frames of pandas, Arrow streams and files."""
 
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,18 @@ if TYPE_CHECKING:
 
     import pandas as pd
     import pyarrow as pa
+
+
+def check_counts(least: int = 1, **counts: int | None) -> None:
+    """Refuse arguments that are no numbers of something; None is allowed.
+
+    Raises:
+        ValueError: the message names the argument.
+    """
+    for name, number in counts.items():
+        is_whole = isinstance(number, Integral) and not isinstance(number, bool)
+        if number is not None and not (is_whole and number >= least):
+            raise ValueError(f"{name} must be a whole number of at least {least}, not {number!r}.")
 
 
 class Tabular:

@@ -58,8 +58,8 @@ def log_table(log: RecordedLog) -> DataTable:
 
 
 def log_tables(log: RecordedLog) -> Iterator[tuple[slice, DataTable]]:
-    """Yield the jobs of a log in parts, each with its place in the log."""
-    for first in range(0, len(log.trace), BLOCK):
+    """Yield the jobs of a log in parts, each with its place in the log; at least one part."""
+    for first in range(0, max(1, len(log.trace)), BLOCK):
         place = slice(first, first + BLOCK)
         yield place, log_table(replace(log, trace=log.trace.select(place)))
 

@@ -1,6 +1,9 @@
 """Clients against a running service."""
 
 import asyncio
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 
@@ -130,3 +133,65 @@ def test_a_call_that_is_given_up_disturbs_no_other(url):
             return [await client.predict(job(n), method="requested") for n in range(5)]
 
     assert len(asyncio.run(calls())) == 5
+
+
+@contextmanager
+def other_program(status, body):
+    """A program that is no walltimed; gives its address."""
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            self.do_GET()
+
+        def do_GET(self):
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("body", [b"<html>It works!", b"[]", b'{"jobs": ', b""])
+def test_another_program_at_the_address_is_told_from_walltimed(body):
+    with other_program(200, body) as url, walltimed.Client(url) as client:
+        calls = [
+            lambda: client.predict(job()),
+            lambda: client.predict([job()]),
+            lambda: client.complete(ended(1, "told")),
+            lambda: client.forecast({}),
+            client.queue,
+        ]
+        for call in calls:
+            with pytest.raises(walltimed.ServiceUnreachableError, match="but not as walltimed"):
+                call()
+
+
+def test_a_refused_token_is_the_service_s_own_sentence():
+    body = b'{"error": "Unauthenticated", "detail": "The token is not known."}'
+    with other_program(401, body) as url, walltimed.Client(url, "wrong") as client:
+        with pytest.raises(walltimed.RemoteError, match="401: The token is not known") as refused:
+            client.predict(job())
+        assert refused.value.status == 401
+
+
+@pytest.mark.parametrize("url", [None, "", "nonsense", "ftp://host", "http://host:port", "http://"])
+def test_what_is_no_address_is_named(url):
+    with pytest.raises(ValueError, match="is not of the form http://HOST:PORT"):
+        walltimed.Client(url)
+
+
+def test_an_asynchronous_client_needs_a_connection():
+    with pytest.raises(ValueError, match="connections must be a whole number of at least 1, not 0"):
+        walltimed.AsyncClient(connections=0)

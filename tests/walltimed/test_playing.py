@@ -135,6 +135,11 @@ class LastTwo:
         self.method.observe(run)
 
 
+class Wordy(Lost):
+    def predict(self, _job):
+        return "60"
+
+
 class Mute:
     def predict(self, _job):
         return 1.0
@@ -147,6 +152,10 @@ class Mute:
         (Mute, TypeError, "Mute has no method observe"),
         ([Half()], TypeError, "give its class"),
         ([], ValueError, "Name a method"),
+        (Half(), TypeError, "give its class"),
+        (None, TypeError, "None is an object"),
+        ({1: Half}, TypeError, "A label is text, not 1"),
+        (Wordy, AnswerError, "Wordy predicted '60'"),
         ([Half, Half], ValueError, "one label"),
         ("max-usage:window=none", ValueError, "window"),
         ("max-usage:window", MethodSpecError, "parameter=value"),
@@ -210,6 +219,36 @@ def test_every_table_of_jobs_holds_the_whole_answer_of_the_method(log, log_file,
     assert set(own.answered_by) == {"Half"}
     assert own.upper_90.isna().all()
     assert own.basis_jobs.max() > 50
+
+
+@pytest.mark.parametrize("number", [0, -1, 2.5, "10", True])
+def test_what_is_no_number_of_something_is_named(log, number):
+    said = f"must be a whole number of at least 1, not {number!r}"
+    for argument in ("limit", "processes"):
+        with pytest.raises(ValueError, match=f"{argument} {said}"):
+            walltimed.replay(log, "requested", **{argument: number})
+        with pytest.raises(ValueError, match=f"{argument} {said}"):
+            walltimed.backtest(log, "last-two", **{argument: number})
+    for argument in ("limit", "processors", "cores_per_node"):
+        with pytest.raises(ValueError, match=f"{argument} {said}"):
+            walltimed.simulate(log, **{argument: number})
+    with pytest.raises(ValueError, match="shake must be a whole number of at least 0, not -1"):
+        walltimed.backtest(log, "last-two", shake=-1)
+
+
+@pytest.mark.parametrize("policy", [None, ["easy"], "easy,conservative"])
+def test_a_simulation_has_one_policy(log, policy):
+    with pytest.raises(ValueError, match="policy is one name"):
+        walltimed.simulate(log, policy)
+
+
+@pytest.mark.parametrize("name", ["none.csv", "none.parquet", "none.arrow"])
+def test_a_log_without_jobs_is_a_table_without_rows(log, tmp_path, name):
+    none = log.first(0)
+    assert none.to_pandas().columns.tolist() == log.to_pandas().columns.tolist()
+    assert pa.table(none).num_rows == 0
+    assert none.write(tmp_path / name) == 0
+    assert (tmp_path / name).stat().st_size > 0
 
 
 def test_a_policy_or_a_log_that_there_is_not_is_named(log, tmp_path):
