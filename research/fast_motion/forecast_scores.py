@@ -66,19 +66,23 @@ PARTS: dict[str, Choice] = {
 }
 
 
-def table_of(told: Sequence[ToldStart]) -> Iterator[str]:
-    """Yield the lines of a table: errors in minutes, by time to come and by who told."""
+def table_of(told: Sequence[ToldStart], scheduler: str = "Slurm") -> Iterator[str]:
+    """Yield the lines of a table: errors in minutes, by time to come and by who told.
+
+    Args:
+        scheduler: name of the other teller.
+    """
     yield HEADS
     for name, is_chosen in PARTS.items():
         chosen = [each for each in told if is_chosen(each)]
         if not chosen:
             continue
         both = [each for each in chosen if each.slurm is not None and each.ours is not None]
-        yield row_of(f"{name}: Slurm", chosen, [each.slurm for each in chosen])
+        yield row_of(f"{name}: {scheduler}", chosen, [each.slurm for each in chosen])
         yield row_of(f"{name}: walltimed", chosen, [each.ours for each in chosen])
         yield row_of(f"{name}: starts now", chosen, [each.at for each in chosen])
         if both and len(both) < len(chosen):
-            yield row_of("  where both tell: Slurm", both, [each.slurm for each in both])
+            yield row_of(f"  where both tell: {scheduler}", both, [each.slurm for each in both])
             yield row_of("  where both tell: walltimed", both, [each.ours for each in both])
 
 

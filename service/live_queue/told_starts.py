@@ -3,7 +3,9 @@
 Three tell: walltimed, the scheduler's own plan, and past waits (the median of those of the queue's
 last jobs that are longer than the job has waited, as Brevik et al. 2006 bound waits by past ones).
 Intervals are conformalized (Romano et al. 2019): their ends are moved by quantiles of what earlier
-intervals missed, relative to their width, for each horizon.
+intervals missed, relative to their width, for each horizon. An end that missed more starts than it
+should is moved further (adaptive conformal inference, Gibbs & Candès 2021): the errors of jobs that
+wait together are alike, and those of last week are not those of this one.
 """
 
 from bisect import bisect_right
@@ -26,8 +28,17 @@ HORIZONS: Mapping[Horizon, float] = {"hour": HOUR, "six-hours": 6 * HOUR, "later
 MOST_MISSES = 1500
 """Most intervals of a horizon that calibration looks at, the latest ones."""
 
-ENOUGH = 100
+ENOUGH = 40
 """Fewest of them; with fewer, intervals stay as they are."""
+
+ENOUGH_TO_JUDGE = 100
+"""Fewest intervals of which it is told how many held."""
+
+FOLLOWING = 1.0
+"""Part of the share that an end missed too often, or too seldom, by which its quantile is moved."""
+
+LEAST_QUANTILE = 0.5
+"""Least quantile of what was missed by which an end is moved."""
 
 SHORTEST = 60.0
 """Least width by which what an interval missed is divided, in seconds."""
@@ -48,18 +59,25 @@ class Missed(Struct, frozen=True, array_like=True, gc=False):
         before: seconds by which the start was before the interval as it was played, in widths.
         after: likewise after it; both are negative within.
         is_held: whether the interval that was shown held the start.
+        is_early: whether the start was before that interval.
     """
 
     before: float
     after: float
     is_held: bool
+    is_early: bool = False
+
+    @property
+    def is_late(self) -> bool:
+        """Return whether the start was after the interval that was shown."""
+        return not (self.is_held or self.is_early)
 
 
 class ToldRecord(Struct, kw_only=True):
     """The last told starts of a cluster, of jobs that have started.
 
     Attributes:
-        missed: by horizon, as forecast.
+        missed: by horizon, as forecast; one interval of each job and horizon.
         errors: distances of first forecasts from the starts, in seconds.
         waits: of all started jobs, by queue.
     """
@@ -76,7 +94,7 @@ class ToldRecord(Struct, kw_only=True):
     def observed_coverage(self) -> float | None:
         """Return the share of shown intervals that held the start; None of too few."""
         held = [each.is_held for missed in self.missed.values() for each in missed]
-        return sum(held) / len(held) if len(held) >= ENOUGH else None
+        return sum(held) / len(held) if len(held) >= ENOUGH_TO_JUDGE else None
 
 
 def horizon_of(seconds: float) -> Horizon:
@@ -93,11 +111,11 @@ class Calibration:
     """
 
     def __init__(self, record: ToldRecord, coverage: float | None) -> None:
-        share = 1 - (1 - (coverage or 0.0)) / 2
+        outside = (1 - (coverage or 0.0)) / 2
         self._moves = {
             name: (
-                quantile([each.before for each in missed], share),
-                quantile([each.after for each in missed], share),
+                move([each.before for each in missed], [each.is_early for each in missed], outside),
+                move([each.after for each in missed], [each.is_late for each in missed], outside),
             )
             for name, missed in record.missed.items()
             if len(missed) >= ENOUGH
@@ -111,6 +129,18 @@ class Calibration:
             max(0.0, min(start, lower - before * width)),
             max(start, upper + after * width),
         )
+
+
+def move(missed: Sequence[float], were_outside: Sequence[bool], outside: float) -> float:
+    """Return by how many widths an end is moved outwards.
+
+    Args:
+        missed: widths by which starts were beyond the end as it was played.
+        were_outside: whether they were beyond the end as it was shown.
+        outside: share of the starts that may be beyond it.
+    """
+    too_many = sum(were_outside) / len(were_outside) - outside
+    return quantile(missed, min(1.0, max(LEAST_QUANTILE, 1 - outside + FOLLOWING * too_many)))
 
 
 def quantile(values: Sequence[float], share: float) -> float:

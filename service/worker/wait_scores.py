@@ -156,14 +156,20 @@ def _error_terms(point: ForecastPoint, started: StartedJob) -> NDArray[np.float6
 
 
 def told_record(before: ToldRecord, started: Sequence[StartedJob]) -> ToldRecord:
-    """Return the record of told starts with those of jobs that have started."""
+    """Return the record of told starts with those of jobs that have started.
+
+    Of the forecasts of a job with the same time to come, the middle one is remembered: they are
+    alike, and a hundred of them are no better than one.
+    """
     missed = {name: list(known) for name, known in before.missed.items()}
     for each in started:
+        by_horizon: dict[str, list[ForecastPoint]] = defaultdict(list)
         for point in points_before_start(each):
             if point.played is not None and point.start_interval is not None:
-                missed.setdefault(horizon_of(point.start - point.made_at), []).append(
-                    missed_by(point, each.start_time)
-                )
+                by_horizon[horizon_of(point.start - point.made_at)].append(point)
+        for name, points in by_horizon.items():
+            middle = points[len(points) // 2]
+            missed.setdefault(name, []).append(missed_by(middle, each.start_time))
     first = [abs(points[0].start - each.start_time) for each, points in first_points(started)]
     waits = [(each.job.submission.queue or "", real_wait(each)) for each in started]
     return ToldRecord(
@@ -196,11 +202,12 @@ def first_points(
 def missed_by(point: ForecastPoint, start_time: float) -> Missed:
     """Return how far the played interval of a forecast missed the start, in its widths."""
     lower, upper = point.played or (point.start, point.start)
-    width = max(SHORTEST, upper - lower)
+    width, shown = max(SHORTEST, upper - lower), point.start_interval
     return Missed(
         before=(lower - start_time) / width,
         after=(start_time - upper) / width,
-        is_held=point.start_interval is not None and point.start_interval.holds(start_time),
+        is_held=shown is not None and shown.holds(start_time),
+        is_early=shown is not None and start_time < shown.lower,
     )
 
 

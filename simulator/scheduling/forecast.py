@@ -307,7 +307,7 @@ def other_futures(
     can_vary = bool(ratios) or any(row is not None for kind in quantiles for row in kind)
     for seed in range(samples if can_vary else 0):
         random = Random(seed)  # noqa: S311 - repeatable
-        yield forecast(_varied(snapshot, ratios, quantiles, random), semantics)
+        yield forecast(varied(snapshot, ratios, quantiles, random), semantics)
 
 
 def nominal_coverage(samples: int) -> float:
@@ -329,9 +329,10 @@ class OwnerLevels:
         return self._known[owner]
 
 
-def _varied(
+def varied(
     snapshot: Snapshot, ratios: Sequence[float], quantiles: QueueQuantiles, random: Random
 ) -> Snapshot:
+    """Return a snapshot with the runtimes of another future; arguments as of ``other_futures``."""
     running, waiting = snapshot.running, snapshot.waiting
     levels = OwnerLevels(random)
     return snapshot.with_runtimes(
