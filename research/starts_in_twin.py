@@ -36,7 +36,7 @@ from service.worker.wait_scores import StartedJob, told_record
 from simulator.cli.options import Distributed, Processes
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.trace_replay import InProcess
-from simulator.scheduling.estimates import REQUESTED, Estimates
+from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.forecast import (
     QUANTILE_GRID,
     Quantiles,
@@ -110,7 +110,7 @@ class Site:
     Args:
         workload: of the log.
         schedule: true starts.
-        method: that predicts.
+        method: that predicts, or ``EXACT``.
     """
 
     def __init__(self, workload: Workload, schedule: Schedule, method: str) -> None:
@@ -131,13 +131,17 @@ class Site:
             )
         ]
         self._method = method
-        self._player = InProcess({method: MethodSpec.parse(method).predictor()})
+        self._player = (
+            None if method == EXACT else InProcess({method: MethodSpec.parse(method).predictor()})
+        )
         self._starts = np.argsort(self.start, kind="stable")
         self._ends = np.argsort(self.end, kind="stable")
         self._told = 0, 0
 
     def advance(self, now: int) -> None:
         """Tell the method which runs have started and ended until a second."""
+        if self._player is None:
+            return
         started, ended = self._told
         self._told = (
             int(np.searchsorted(self.start[self._starts], now, side="right")),
@@ -178,6 +182,8 @@ class Site:
         return self._columns(rows, runtimes, past - self.workload.submit[rows], least=1), runtimes
 
     def _quantiles(self, job: int, now: int, elapsed: float | None) -> Quantiles:
+        if self._player is None:
+            return [float(self.workload.runtime[job])] * len(QUANTILE_GRID)
         submission = replace(self._runs[job].submission, submit_time=float(self._begin + now))
         return self._player.quantiles(self._method, submission, QUANTILE_GRID, elapsed)
 
@@ -346,14 +352,17 @@ def coverage_by_promise(told: Sequence[ToldStart]) -> str:
 def main(  # noqa: PLR0913 - options of a command
     traces: Traces,
     *,
-    method: Annotated[str, typer.Option("--method", "-m")] = "attention",
+    method: Annotated[str, typer.Option("--method", "-m", help="Or: exact.")] = "attention",
     hours: Annotated[float, typer.Option(min=0.1, help="Between two forecasts.")] = 4.0,
     arrivals: Annotated[bool, typer.Option(help="Play later submissions, too.")] = False,
     limit: Limit = None,
     processes: Processes = None,
     distributed: Distributed = None,
 ) -> None:
-    """Tell waiting jobs their starts over months of logs, and compare with the starts that came."""
+    """Tell waiting jobs their starts over months of logs, and compare with the starts that came.
+
+    For example: python research/starts_in_twin.py *.swf.gz --limit 15000
+    """
     cases = [Case(part.trace, limit, method, hours, arrivals) for part in log_parts(traces, limit)]
     played = in_parallel(told_starts, cases, processes=processes, distributed=distributed)
     for case, told in zip(cases, played, strict=True):

@@ -15,6 +15,7 @@ STUDIES = (
     "gamed_order.py",
     "ladder.py",
     "least_cost.py",
+    "starts_in_twin.py",
     "wait_prediction.py",
     "limits.py",
     "longer_limits.py",

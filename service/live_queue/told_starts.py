@@ -40,8 +40,11 @@ FOLLOWING = 1.0
 LEAST_QUANTILE = 0.5
 """Least quantile of what was missed by which an end is moved."""
 
-SHORTEST = 60.0
-"""Least width by which what an interval missed is divided, in seconds."""
+SHORTEST = 1800.0
+"""Least width by which what an interval missed is divided, in seconds.
+
+With a minute, the misses of intervals that were too sure make others wider by days.
+"""
 
 MOST_ERRORS = 500
 """Most first forecasts whose errors are remembered."""
@@ -77,12 +80,12 @@ class ToldRecord(Struct, kw_only=True):
     """The last told starts of a cluster, of jobs that have started.
 
     Attributes:
-        missed: by horizon, as forecast; one interval of each job and horizon.
+        misses: by horizon, as forecast; one interval of each job and horizon.
         errors: distances of first forecasts from the starts, in seconds.
         waits: of all started jobs, by queue.
     """
 
-    missed: dict[str, list[Missed]] = field(default_factory=dict)
+    misses: dict[str, list[Missed]] = field(default_factory=dict)
     errors: list[float] = field(default_factory=list)
     waits: dict[str, list[float]] = field(default_factory=dict)
 
@@ -93,7 +96,7 @@ class ToldRecord(Struct, kw_only=True):
 
     def observed_coverage(self) -> float | None:
         """Return the share of shown intervals that held the start; None of too few."""
-        held = [each.is_held for missed in self.missed.values() for each in missed]
+        held = [each.is_held for missed in self.misses.values() for each in missed]
         return sum(held) / len(held) if len(held) >= ENOUGH_TO_JUDGE else None
 
 
@@ -117,7 +120,7 @@ class Calibration:
                 move([each.before for each in missed], [each.is_early for each in missed], outside),
                 move([each.after for each in missed], [each.is_late for each in missed], outside),
             )
-            for name, missed in record.missed.items()
+            for name, missed in record.misses.items()
             if len(missed) >= ENOUGH
         }
 

@@ -161,7 +161,7 @@ def told_record(before: ToldRecord, started: Sequence[StartedJob]) -> ToldRecord
     Of the forecasts of a job with the same time to come, the middle one is remembered: they are
     alike, and a hundred of them are no better than one.
     """
-    missed = {name: list(known) for name, known in before.missed.items()}
+    missed = {name: list(known) for name, known in before.misses.items()}
     for each in started:
         by_horizon: dict[str, list[ForecastPoint]] = defaultdict(list)
         for point in points_before_start(each):
@@ -173,7 +173,7 @@ def told_record(before: ToldRecord, started: Sequence[StartedJob]) -> ToldRecord
     first = [abs(points[0].start - each.start_time) for each, points in first_points(started)]
     waits = [(each.job.submission.queue or "", real_wait(each)) for each in started]
     return ToldRecord(
-        missed={name: known[-MOST_MISSES:] for name, known in missed.items()},
+        misses={name: known[-MOST_MISSES:] for name, known in missed.items()},
         errors=[*before.errors, *first][-MOST_ERRORS:],
         waits=with_waits(before.waits, waits),
     )

@@ -83,7 +83,7 @@ def test_forecasts_of_one_job_count_as_one_together():
 
 
 def record_of(misses, name="hour"):
-    return ToldRecord(missed={name: [Missed(*each, is_held=True) for each in misses]})
+    return ToldRecord(misses={name: [Missed(*each, is_held=True) for each in misses]})
 
 
 def test_calibrated_intervals_hold_what_they_say_though_played_ones_are_too_narrow():
@@ -108,14 +108,14 @@ def test_an_end_that_missed_too_often_is_moved_further_and_one_that_seldom_did_l
         misses = [
             Missed(-1.0, (place + 1) / 10, is_held=place < ENOUGH - late) for place in range(ENOUGH)
         ]
-        calibration = Calibration(ToldRecord(missed={"hour": misses}), 0.9)
-        calibrated_ends.append(calibration.interval(0.0, 50.0, 100.0)[1])
-    assert calibrated_ends == pytest.approx([490.0, 500.0, 470.0])
+        calibration = Calibration(ToldRecord(misses={"hour": misses}), 0.9)
+        calibrated_ends.append(calibration.interval(0.0, 1000.0, 2000.0)[1])
+    assert calibrated_ends == pytest.approx([9800.0, 10_000.0, 9400.0])
 
 
 def test_a_start_before_the_shown_interval_is_early_and_counts_for_the_lower_end_alone():
     (early, late) = (
-        told_record(ToldRecord(), [started([point(600.0, half=60.0)], start)]).missed["hour"][0]
+        told_record(ToldRecord(), [started([point(600.0, half=60.0)], start)]).misses["hour"][0]
         for start in (300.0, 900.0)
     )
     assert (early.is_held, early.is_early, early.is_late) == (False, True, False)
@@ -125,11 +125,11 @@ def test_a_start_before_the_shown_interval_is_early_and_counts_for_the_lower_end
 def test_of_a_job_one_interval_of_each_horizon_is_remembered_the_middle_one():
     points = [point(2 * HOUR + n, at=60.0 * n, half=60.0) for n in range(121)]
     (hour, earlier) = map(
-        told_record(ToldRecord(), [started(points, 2 * HOUR + 30)]).missed.get,
+        told_record(ToldRecord(), [started(points, 2 * HOUR + 30)]).misses.get,
         ("hour", "six-hours"),
     )
     assert (len(hour), len(earlier)) == (1, 1)
-    assert earlier[0].after == pytest.approx((30 - points[31].start + 2 * HOUR - 60) / 120)
+    assert earlier[0].after == pytest.approx((30 - points[31].start + 2 * HOUR - 60) / 1800)
 
 
 def test_too_few_intervals_calibrate_nothing():
@@ -139,7 +139,7 @@ def test_too_few_intervals_calibrate_nothing():
 
 def test_horizons_are_calibrated_apart_and_the_start_stays_between_the_ends():
     calibration = Calibration(record_of([(-0.9, 2.0)] * ENOUGH), 0.9)
-    assert calibration.interval(100.0, 200.0, 300.0) == (200.0, 700.0)
+    assert calibration.interval(100.0, 200.0, 300.0) == (200.0, 3900.0)
     late = (2 * HOUR, 3 * HOUR, 4 * HOUR)
     assert calibration.interval(*late) == (late[0], late[2])
     wide = Calibration(record_of([(2.0, 0.0)] * ENOUGH), 0.9)
