@@ -176,7 +176,7 @@ def page(root: Path) -> str:
 
 def picture(points: Sequence[Point]) -> str:
     """Return a curve of ratios in the order of time, with the commit below each point."""
-    top = 1.1 * max(1.0, *(point.ratio for point in points))
+    top = 1.3 * max(1.0, *(point.ratio for point in points))
     step = (WIDTH - 2 * EDGE) / max(1, len(points) - 1)
     places = [
         (EDGE + step * number, (HEIGHT - EDGE) * (1 - point.ratio / top))

@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from enum import StrEnum
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -24,13 +25,24 @@ MOST_USERS = 1000
 MOST_CUT = 3
 """Names in the sentence about runs that ended at their limit."""
 
+SCRIPT_LETTERS = 5
+"""First letters of a script's hash in the table, its mark included."""
+
 OWN_COLUMNS = (13, 5, 8, 8, 4, 7, 7, 10, 10)
 USER_COLUMNS = (20, 6, 9, 9, 4, 9, 9)
 
+
+class RowsBy(StrEnum):
+    """What makes runs one row of a report."""
+
+    APPLICATION = "application"
+    SCRIPT = "script"
+
+
 OWN_FIELDS = (
-    *("user", "application", "runs", "requested_hours", "used_hours", "wait_hours"),
+    *("user", "application", "script", "runs", "requested_hours", "used_hours", "wait_hours"),
     *("excess_wait_hours", "usual_request", "usual_runtime", "cut_off", "cut_hours"),
-    *("suggested_request", "gain_hours"),
+    *("suggested_request", "gain_hours", "newest_job"),
 )
 USER_FIELDS = (
     *("user", "runs", "requested_hours", "used_hours", "wait_hours", "excess_wait_hours"),
@@ -53,6 +65,9 @@ def report(
     everybody: Annotated[
         bool, typer.Option("--everybody", help="The users with most to gain (scope read).")
     ] = False,
+    by: Annotated[
+        RowsBy, typer.Option(help="script: tell the runs of a job name apart by their scripts.")
+    ] = RowsBy.APPLICATION,
     since: Annotated[str, typer.Option(help="Period up to now, such as 30d, 12h or 2w.")] = "30d",
     as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV for a spreadsheet.")] = False,
@@ -68,6 +83,7 @@ def report(
     For example:
 
         walltimed report --since 30d
+        walltimed report --by script
         walltimed report --account physics --csv
         walltimed report --everybody
     """
@@ -82,7 +98,11 @@ def report(
         else:
             user_name = user or (None if account else getpass.getuser())
             answer = service.get(
-                "/v1/reports/requests", user=user_name, account=account, since=since_then
+                "/v1/reports/requests",
+                user=user_name,
+                account=account,
+                since=since_then,
+                by=by.value,
             )
             if user_name and not rows_of(answer) and not is_known(service, user_name):
                 err.print(escape(f"No run of a user {user_name!r} is known."), style="yellow")
@@ -137,10 +157,13 @@ def meaning(answer: dict[str, Any]) -> str:
     """Return the meaning of the columns of a report."""
     if "users" in answer:
         return f"{MEANING}, SAVABLE the processor hours that suggested requests would save."
+    newest = ""
+    if any(row["script"] for row in rows_of(answer)):
+        newest = " ~ begins the hash of a script; --json and --csv name its newest job."
     suggested = (
         f"SUGGESTED a shorter one within which {answer['share']:.0%} of the runs ended, if any."
     )
-    return f"{MEANING}, {EXCESS} USUAL is the median request, {suggested}"
+    return f"{MEANING}, {EXCESS} USUAL is the median request, {suggested}{newest}"
 
 
 def heading(answer: dict[str, Any]) -> str:
@@ -170,7 +193,7 @@ def job_lines(answer: dict[str, Any]) -> list[str]:
     heads = ("JOB", "RUNS", "REQ h", "USED h", "%", "WAIT h", "EXCESS", "USUAL", "SUGGESTED")
     rows = [
         (
-            row["application"] or "-",
+            name_of(row),
             f"{row['runs']:,}",
             *sums(row),
             walltime(row["usual_request"]),
@@ -184,6 +207,17 @@ def job_lines(answer: dict[str, Any]) -> list[str]:
     if all_ is None:
         return [*lines, "", f"{share}."]
     return [*lines, "", f"{share};", f"all runs of the cluster {percent(all_)}."]
+
+
+def name_of(row: dict[str, Any]) -> str:
+    """Return the name of a row: the job name, and the begin of the script's hash if there is one.
+
+    A hash tells scripts apart; the newest job, in JSON and CSV, tells which one it is.
+    """
+    name, script = row["application"] or "-", row["script"]
+    if script is None:
+        return name
+    return f"{name[: OWN_COLUMNS[0] - SCRIPT_LETTERS - 1]} {script[:SCRIPT_LETTERS]}"
 
 
 def user_lines(answer: dict[str, Any]) -> list[str]:

@@ -4,7 +4,7 @@ Hours are processor hours unless their name says otherwise.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BeforeValidator, Field
 
@@ -52,10 +52,16 @@ class UsersQuery(ClusterQuery):
     )
 
 
+RowsBy = Literal["application", "script"]
+
+
 class RequestsQuery(UsersQuery):
     """The runs of a report by job name, and the number of its rows."""
 
     user: Text | None = Field(None, description="Only runs of this user.")
+    by: RowsBy = Field(
+        "application", description="Whether runs of one job name are told apart by their scripts."
+    )
 
 
 @dataclass(slots=True)
@@ -102,10 +108,14 @@ AllUsers = Annotated[
 
 @dataclass(slots=True)
 class ApplicationReportAnswer(RequestSumsAnswer):
-    """The runs of one job name of one user."""
+    """The runs of one job name, and perhaps of one script, of one user."""
 
     user: str | None
     application: str | None
+    script: Annotated[
+        str | None, Field(description="Hash of the script; null unless `by` is `script`.")
+    ]
+    newest_job: Annotated[str | None, Field(description="Job id of the run that ended last.")]
     usual_request: Annotated[float, Field(description="Median request, in seconds.")]
     usual_runtime: Annotated[float, Field(description="Median runtime, in seconds.")]
     suggested_request: Annotated[

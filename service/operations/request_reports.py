@@ -16,6 +16,7 @@ from service.contract.reports import (
     RequestsQuery,
     RequestsReportAnswer,
     RequestSumsAnswer,
+    RowsBy,
     UserReportAnswer,
     UsersQuery,
     UsersReportAnswer,
@@ -37,15 +38,19 @@ FEWEST_RUNS = 5
 FEWEST_LIKE = 20
 """Runs of one class below which their mean wait says nothing."""
 
-Grouped = Mapping[tuple[str | None, str | None], Sequence[Completion]]
-"""Runs by user and job name."""
+Key = tuple[str | None, str | None, str | None]
+"""User, job name, and hash of the script, which is None where runs are not told apart by it."""
+
+Grouped = Mapping[Key, Sequence[Completion]]
 
 
-def by_application(runs: Iterable[Completion]) -> Grouped:
-    """Group runs by user and job name."""
-    groups: dict[tuple[str | None, str | None], list[Completion]] = defaultdict(list)
+def by_application(runs: Iterable[Completion], by: RowsBy = "application") -> Grouped:
+    """Group runs by user and job name, or by user, job name and script."""
+    groups: dict[Key, list[Completion]] = defaultdict(list)
     for run in runs:
-        groups[run.submission.user, run.submission.application].append(run)
+        job = run.submission
+        script = job.facts.script_hash if by == "script" and job.facts else None
+        groups[job.user, job.application, script].append(run)
     return groups
 
 
@@ -53,7 +58,7 @@ def application_reports(
     groups: Grouped, share: float, waits: "WaitsByClass"
 ) -> list[ApplicationReportAnswer]:
     """Return one report for each group, those with most to gain first."""
-    reports = [_report(*key, runs, share, waits) for key, runs in groups.items()]
+    reports = [_report(key, runs, share, waits) for key, runs in groups.items()]
     return sorted(reports, key=lambda each: (-each.gain_hours, -each.requested_hours))
 
 
@@ -138,12 +143,9 @@ def rounded_up(seconds: float) -> float:
 
 
 def _report(
-    user: str | None,
-    application: str | None,
-    runs: Sequence[Completion],
-    share: float,
-    waits: "WaitsByClass",
+    key: Key, runs: Sequence[Completion], share: float, waits: "WaitsByClass"
 ) -> ApplicationReportAnswer:
+    user, application, script = key
     enough = enough_for(runs, share)
     requests = [(processors_of(run), run.submission.requested_walltime) for run in runs]
     request = median(walltime for _, walltime in requests)
@@ -159,6 +161,8 @@ def _report(
         excess_wait_hours=sum(excesses) if excesses else None,
         user=user,
         application=application,
+        script=script,
+        newest_job=max(runs, key=lambda run: run.end_time).submission.job_id,
         usual_request=request,
         usual_runtime=median(run.runtime for run in runs),
         cut_off=sum(run.met_limit for run in runs),
@@ -246,11 +250,12 @@ class ReportingRequests:
         self, query: RequestsQuery, user: str | None, caller: Caller
     ) -> RequestsReportAnswer:
         runs, period = self._runs(query)
-        every = application_reports(by_application(runs), query.share, WaitsByClass(runs))
+        waits = WaitsByClass(runs)
+        every = application_reports(by_application(runs, query.by), query.share, waits)
         wanted = self._wanted(runs, user, query.account)
         own = every
         if wanted is not None:
-            own = application_reports(by_application(wanted), query.share, WaitsByClass(runs))
+            own = application_reports(by_application(wanted, query.by), query.share, waits)
         return RequestsReportAnswer(
             **period,
             share=query.share,

@@ -22,12 +22,13 @@ JOB_SCRIPT = """#!/bin/sh
 """
 
 
-def run_of(number, *, user, runtime, request=86400.0):
+def run_of(number, *, user, runtime, request=86400.0, **facts):
     ended = time.time() - 600.0 - 60 * number
     return {
         "job_id": f"{user}-{number}",
         "cluster": "hill",
         "user": user,
+        **facts,
         "queue": "short",
         "project": "physics",
         "application": "solve",
@@ -63,7 +64,10 @@ def site(lasting_url, munged):  # noqa: ARG001 - sets the environment
     url = lasting_url()
     with Service(url) as service:
         runs = [run_of(n, user="ada", runtime=1800.0 + n) for n in range(300)]
-        runs += [run_of(n, user="bob", runtime=60.0 + n) for n in range(10)]
+        runs += [
+            run_of(n, user="bob", runtime=60.0 + n, script_hash=f"of kind {n // 5}")
+            for n in range(10)
+        ]
         assert service.complete(*runs).is_success
         queue = {
             "pools": [{"processors": 4, "queues": ["short"]}],
@@ -260,6 +264,22 @@ def test_report_for_a_spreadsheet_and_a_machine(call):
     assert json.loads(call("report", "--user", "ada", "--json")[1])["own"]["runs"] == 300
     assert "solve" in call("report", "--account", "physics")[1]
     assert call("report", "--csv", "--json")[0] == 2
+
+
+def test_report_tells_scripts_of_one_job_name_apart(call):
+    code, told, _ = call("report", "--user", "bob", "--by", "script")
+    assert code == 0
+    rows = [line.split() for line in told.splitlines() if line.startswith("solve ~")]
+    assert [row[2] for row in rows] == ["5", "5"]
+    assert rows[0][1] != rows[1][1]
+    assert fits(told)
+    assert "~ begins the hash of a script" in " ".join(told.split())
+    apart = json.loads(call("report", "--user", "bob", "--by", "script", "--json")[1])
+    assert {row["script"][:5] for row in apart["applications"]} == {row[1] for row in rows}
+    assert {row["newest_job"] for row in apart["applications"]} == {"bob-0", "bob-5"}
+    together = json.loads(call("report", "--user", "bob", "--json")[1])["applications"]
+    assert [(row["script"], row["runs"]) for row in together] == [(None, 10)]
+    assert call("report", "--by", "mood")[0] == 2
 
 
 def test_report_lists_users_with_most_to_gain(call):

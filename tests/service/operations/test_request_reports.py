@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 from runs import a_run
 
+from predictors.facts import Facts
 from predictors.jobs import Status
 from service.operations.request_reports import (
     WaitsByClass,
@@ -36,6 +37,19 @@ def test_hours_are_processor_hours_and_waits_are_counted_run_by_run():
     (report,) = reports([run(HOUR), run(2 * HOUR)])
     hours = (report.requested_hours, report.used_hours, report.wait_hours)
     assert (report.runs, hours) == (2, (40.0, 6.0, 2.0))
+
+
+def test_runs_of_one_name_are_told_apart_by_their_scripts():
+    first, second = Facts(script_hash="~aaaaaaaaaa"), Facts(script_hash="~bbbbbbbbbb")
+    short = [run(HOUR, facts=first) for _ in range(9)]
+    runs = [*short, *(run(8 * HOUR, facts=second) for _ in range(9)), run(HOUR)]
+    (together,) = application_reports(by_application(runs), 0.9, WaitsByClass(runs))
+    assert (together.runs, together.script, together.suggested_request) == (19, None, 8 * HOUR)
+    apart = application_reports(by_application(runs, "script"), 0.9, WaitsByClass(runs))
+    assert [(each.script, each.runs, each.suggested_request) for each in apart] == [
+        ("~aaaaaaaaaa", 9, HOUR), ("~bbbbbbbbbb", 9, 8 * HOUR), (None, 1, None)
+    ]  # fmt: skip
+    assert {each.application for each in apart} == {"solve"}
 
 
 def test_the_suggestion_holds_the_wanted_share_of_the_runs():
