@@ -33,7 +33,7 @@ USER_COLUMNS = (20, 6, 9, 9, 4, 9, 9)
 
 
 class RowsBy(StrEnum):
-    """What makes runs one row of a report."""
+    """Keys of the rows of a report."""
 
     APPLICATION = "application"
     SCRIPT = "script"
