@@ -10,7 +10,7 @@ import argparse
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from itertools import cycle
@@ -120,7 +120,8 @@ def main() -> None:
             print(f"round {number + 1} of {options.rounds}", flush=True)
             with ExitStack() as stack:
                 start = partial(started, stack=stack)
-                services = {side: start(files[side]) for side in sides}
+                turns = sides if number % 2 else sides[::-1]
+                services = {side: start(files[side]) for side in turns}
                 ratios.add("start, s", services[True][1], services[False][1])
                 measure(ratios, {side: each[0] for side, each in services.items()}, todo, options)
     print(
@@ -133,8 +134,8 @@ def main() -> None:
 
 def measure(
     ratios: Ratios,
-    services: dict[bool, Server],
-    todo: dict[bool, Iterator[bytes]],
+    services: Mapping[bool, Server],
+    todo: Mapping[bool, Iterator[bytes]],
     options: argparse.Namespace,
 ) -> None:
     """Measure the answers of both services in turns; the first turn only warms them up."""
