@@ -115,8 +115,8 @@ class LimitRisk(Struct, frozen=True, kw_only=True, gc=False):
         longer_walltime: quantile at LONGER_SHARE of the runtimes of such jobs, with a margin, in
             seconds; None where it is not beyond the request, or not known.
         longer_reason: ``history``, or why there is none: ``unlikely`` below LIKELY, ``chain``,
-            ``too-few-uncut``, ``enough`` where the request holds as many, or that of the
-            probability.
+            ``too-few-uncut``, ``enough`` where the request holds as many, ``largest-limit`` where
+            the queue allows none, or that of the probability.
     """
 
     probability: float | None
@@ -129,6 +129,14 @@ class LimitRisk(Struct, frozen=True, kw_only=True, gc=False):
     def warns(self, least: float) -> bool:
         """Return whether the user should be warned from a probability of ``least`` on."""
         return self.probability is not None and self.probability >= least and self.reason != CHAIN
+
+    def within(self, request: float, longest: float | None) -> "LimitRisk":
+        """Return the risk with a longer walltime that a queue's largest limit allows."""
+        if longest is None or self.longer_walltime is None or self.longer_walltime <= longest:
+            return self
+        if longest > request:
+            return replace(self, longer_walltime=longest)
+        return replace(self, longer_walltime=None, longer_reason="largest-limit")
 
 
 def nothing_known(reason: str) -> LimitRisk:

@@ -19,6 +19,7 @@ STUDIES = (
     "wait_prediction.py",
     "limits.py",
     "longer_limits.py",
+    "rescue.py",
 )
 
 

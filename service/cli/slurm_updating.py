@@ -70,6 +70,32 @@ def slurm_updater(
         float,
         typer.Option(min=1.0, max=LONGEST, help="Seconds below which no TimeMin is set."),
     ] = 60.0,
+    extend: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PARTITION",
+            help="Extend limits of running jobs of this partition that will probably be cut, once "
+            "a job, never beyond MaxTime; may be repeated.",
+        ),
+    ] = None,
+    extend_by_comment: Annotated[
+        bool,
+        typer.Option(
+            "--extend-by-comment", help="Also those of jobs with walltimed=extend in their comment."
+        ),
+    ] = False,
+    extend_share: Annotated[
+        float,
+        typer.Option(min=1.0, max=1000.0, help="Most that is added to a limit, in percent of it."),
+    ] = 100.0,
+    extend_delay: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=LONGEST // 60,
+            help="Most minutes by which an extension may move a planned start of another job.",
+        ),
+    ] = 0.0,
     user: Names = None,
     account: Names = None,
     partition: Names = None,
@@ -122,23 +148,27 @@ def slurm_updater(
 ) -> None:
     """Keep TimeMin, SiteFactor and AdminComment of Slurm's jobs right, through scontrol.
 
-    This is for sites that forbid calls inside slurmctld. The command never changes a time limit,
-    held jobs, jobs with `walltimed=off` in their comment, or a TimeMin that another program or
-    person has set. It removes its own TimeMin where that would lower a limit. The command must
-    run as a Slurm operator. Every round also hands the queue over to the service, which then
-    tells users when their jobs will start (`walltimed queue`).
+    This is for sites that forbid calls inside slurmctld. The command never changes held jobs, jobs
+    with `walltimed=off` in their comment, or a TimeMin that another program or person has set. A
+    time limit it changes only with --extend or --extend-by-comment. It removes its own TimeMin
+    where that would lower a limit. The command must run as a Slurm operator. Every round also hands
+    the queue over to the service, which then tells users when their jobs will start (`walltimed
+    queue`).
 
     For example:
 
         walltimed slurm-updater --dry-run
         walltimed slurm-updater --once --json
         walltimed slurm-updater --mode soft --order psp --partition short
+        walltimed slurm-updater --extend long --extend-delay 10
         walltimed slurm-updater --mode off --token-file /etc/walltimed/jobcomp-token
     """
+    from service.slurm_updater.extending import ExtensionRules
     from service.slurm_updater.following import UpdaterSettings, follow_instead, open_updater
     from service.slurm_updater.updater import UpdaterOptions
 
-    if mode is Mode.OFF and order is Order.NONE and not hand_over:
+    extends = bool(extend) or extend_by_comment
+    if mode is Mode.OFF and order is Order.NONE and not (hand_over or extends):
         raise CommandError(
             "With --mode off, --order none and --no-hand-over there is nothing to do.",
             ExitCode.USAGE,
@@ -152,6 +182,12 @@ def slurm_updater(
         site_factor=site_factor,
         overdue_after=None if first_after is None else 3600 * first_after,
         soft_floor=soft_floor,
+        extensions=ExtensionRules(
+            partitions=frozenset(extend or ()),
+            by_comment=extend_by_comment,
+            share=extend_share / 100,
+            delay=60 * extend_delay,
+        ),
         users=allow_list(user),
         accounts=allow_list(account),
         partitions=allow_list(partition),
@@ -203,9 +239,9 @@ def show(update: "QueueUpdate", *, dry_run: bool, as_json: bool) -> None:
         return
     for warning in update.warnings:
         err.print(escape(warning), soft_wrap=True)
-    table = Table("job", "TimeMin", "SiteFactor", "AdminComment", box=None, header_style="bold")
+    names = ("TimeMin", "SiteFactor", "TimeLimit", "AdminComment")
+    table = Table("job", *names, box=None, header_style="bold")
     for change in update.planned:
-        names = ("TimeMin", "SiteFactor", "AdminComment")
         table.add_row(change.target, *(escape(change.settings.get(name, "")) for name in names))
     if update.planned:
         out.print(table)

@@ -38,14 +38,16 @@ LongerWalltime = Annotated[
     float | None,
     Field(
         description="A request beyond the present one that nine in ten of such jobs stay within, "
-        "in seconds; null where there is none. The partition's largest limit is not considered."
+        "in seconds; null where there is none. It is at most the largest limit of the job's queue, "
+        "where that was handed over."
     ),
 ]
 LongerReason = Annotated[
     str,
     Field(
         description="history, or why there is none: unlikely below a probability of 0.2; chain; "
-        "too-few-uncut runs; enough, as the request holds as many; or as limit_reason."
+        "too-few-uncut runs; enough, as the request holds as many; largest-limit of the queue; or "
+        "as limit_reason."
     ),
 ]
 

@@ -141,6 +141,9 @@ class QueueNodesBody(RequestBody):
         1, description="Processors of the smallest part that a job gets, such as a core's threads."
     )
     whole: bool = Field(default=False, description="Whether every job takes whole nodes.")
+    longest: PositiveDuration | None = Field(
+        None, description="Largest limit of a job in seconds (MaxTime); left out: none."
+    )
 
     def nodes(self) -> QueueNodes:
         """Return the nodes of a snapshot, whose fields have the same names."""

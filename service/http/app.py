@@ -19,6 +19,7 @@ from service.http.pages import Visitors
 from service.http.trusted_proxy import TrustedProxy
 from service.operations.completing import Adapting, Completing, TakingQueues
 from service.operations.history_showing import TuningRounds
+from service.operations.longer_limits import LongerLimits
 from service.operations.method_scores import ShowingMethods
 from service.operations.predicting import Predicting, Ranking
 from service.operations.queue_posting import PostingQueues
@@ -92,6 +93,7 @@ def add_calls(app: FastAPI, calls: Calls, worker: Worker) -> None:
     queue_calls.add_forecasts(calls, PostingQueues(worker), limit=limit)
     queue_calls.add_snapshots(calls, TakingQueues(worker), showing)
     queue_calls.add_risks(calls, ShowingRisks(worker, showing))
+    queue_calls.add_longer_limits(calls, LongerLimits(worker, showing), limit=limit)
     queue_calls.add_what_if(calls, what_if, limit=limit)
     reports = ReportingRequests(worker.store, pseudonyms=worker.pseudonyms, clock=worker.clock)
     report_calls.add_reports(calls, reports, worker.store)

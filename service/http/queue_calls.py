@@ -6,6 +6,7 @@ from fastapi import Path, Query
 
 from service.contract.bodies import ClusterQuery
 from service.contract.fields import Text, msgspec_first
+from service.contract.limit_calls import LongerLimitsAnswer, LongerLimitsRequest
 from service.contract.queue_answers import (
     AtRiskAnswer,
     ClustersAnswer,
@@ -37,6 +38,7 @@ from service.errors import (
 from service.http.json_calls import CurrentCaller
 from service.http.openapi import STORE_ERRORS, Calls
 from service.operations.completing import TakingQueues
+from service.operations.longer_limits import LongerLimits
 from service.operations.queue_posting import PostingQueues
 from service.operations.queue_showing import ShowingQueues
 from service.operations.risk_showing import ShowingRisks
@@ -153,6 +155,25 @@ def add_risks(calls: Calls, risks: ShowingRisks) -> None:
         A caller with scope self sees their own jobs. Jobs of a chain are left out.
         """
         return await risks.at_risk(cluster, query, caller)
+
+
+def add_longer_limits(calls: Calls, limits: LongerLimits, *, limit: int) -> None:
+    """Add the call about longer limits; ``limit`` is the largest body in bytes."""
+
+    @calls.takes_json(
+        "POST /v1/clusters/{cluster:path}/longer-limits",
+        tag="queues",
+        scopes=(Scope.INGEST,),
+        limit=limit,
+        errors=(UnknownSnapshotError, ForecastsBusyError, ForecastTooLongError),
+    )
+    async def find(cluster: ClusterParameter, body: LongerLimitsRequest) -> LongerLimitsAnswer:
+        """Find longer limits for running jobs that will probably be cut.
+
+        The queue is played with each of them; a job gets one where no planned start moves later by
+        more than `delay`. Nothing is set: the caller does that, in the resource manager.
+        """
+        return await limits.find(cluster, body)
 
 
 def add_what_if(calls: Calls, what_if: WhatIf, *, limit: int) -> None:

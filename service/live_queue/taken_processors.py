@@ -16,12 +16,14 @@ class QueueNodes(Struct, frozen=True, kw_only=True, omit_defaults=True):
         processors: of one node; of the most frequent kind where they differ.
         unit: processors of the smallest part that is given to a job: of a core, say.
         whole: whether every job takes whole nodes.
+        longest: largest limit of a job in seconds (MaxTime); None without one.
     """
 
     queue: str | None = None
     processors: int
     unit: int = 1
     whole: bool = False
+    longest: float | None = None
 
 
 class ProcessorRequest(Struct, frozen=True, kw_only=True):
@@ -88,3 +90,9 @@ def nodes_by_queue(every: Sequence[QueueNodes]) -> Mapping[str | None, QueueNode
 def nodes_of(every: Mapping[str | None, QueueNodes], queue: str | None) -> QueueNodes | None:
     """Return the nodes of a queue; None if they are not known."""
     return every.get(queue) or every.get(None)
+
+
+def longest_of(every: Mapping[str | None, QueueNodes], queue: str | None) -> float | None:
+    """Return the largest limit of a queue in seconds; None without one, or where not known."""
+    nodes = nodes_of(every, queue)
+    return None if nodes is None else nodes.longest

@@ -39,6 +39,7 @@ from service.contract.bodies import (
 )
 from service.contract.fields import unix_seconds
 from service.errors import InvalidFieldError, UnknownUserError
+from service.live_queue.taken_processors import longest_of
 from service.worker.live_state import ClusterState
 from service.worker.prediction_recorder import AnsweredPrediction
 from service.worker.worker import Worker
@@ -194,7 +195,8 @@ class Predicting:
                     prediction_id=prediction_id,
                 )
             )
-        risk = state.limit_risk(as_of, body.elapsed)
+        longest = longest_of(self._queue_nodes(submission.cluster), submission.queue)
+        risk = state.limit_risk(as_of, body.elapsed, longest=longest)
         return self._shown(body, submission, prediction, risk, prediction_id)
 
     def _submission(self, body: AskedSubmission, now: float) -> Submission:

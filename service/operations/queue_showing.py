@@ -39,6 +39,7 @@ from service.live_queue.forecast_record import (
     is_planned,
 )
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot, pool_places
+from service.live_queue.taken_processors import longest_of
 from service.operations.history_showing import KnownClusters, read_ended_job, usual_cluster
 from service.operations.predicting import limit_answer, running_on
 from service.operations.starts_showing import SHOWN_WEEKS, told_answers
@@ -243,7 +244,9 @@ class ShowingQueues(ShowingQueue):
     def _limit(self, job: LiveJob, elapsed: float | None) -> LimitAnswer:
         """Return whether a job will end at its limit, by the runs known now."""
         submission = replace(job.submission, submit_time=self._clock())
-        risk = self._follower.state_of(submission.cluster).limit_risk(submission, elapsed)
+        state, nodes = self._follower.state_of(submission.cluster), self._keeper.queue_nodes
+        longest = longest_of(nodes(submission.cluster), submission.queue)
+        risk = state.limit_risk(submission, elapsed, longest=longest)
         return limit_answer(risk, warning=self._warning)
 
     def _prediction(

@@ -42,6 +42,7 @@ from service.live_queue.snapshot import (
     RuntimeEstimate,
     pool_places,
 )
+from service.live_queue.taken_processors import longest_of
 from service.live_queue.told_starts import Calibration
 from service.operations.predicting import limit_answer
 from service.operations.request_reports import suggested_request
@@ -120,7 +121,8 @@ class WhatIf:
             share=body.share,
             suggested_walltime=suggestion,
             limit=limit_answer(
-                state.limit_risk(submission), warning=self._settings.warning_probability
+                state.limit_risk(submission, longest=longest_of(nodes, submission.queue)),
+                warning=self._settings.warning_probability,
             ),
             usual_wait=usual_wait(queue.unplanned_waits, submission.queue, waited=0.0)
             if queue and answers[0].obstacle == "not-planned"

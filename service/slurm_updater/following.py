@@ -100,6 +100,8 @@ def logged_round(updater: Updater, earlier_warnings: list[str]) -> list[str]:
             log.warning(warning)
     for job, reason in update.refused.items():
         log.info("Slurm refused an update", job=job, reason=reason)
+    for extension in update.extended.values():
+        log.info("a limit was extended", **msgspec.structs.asdict(extension))
     report = log.info if update.planned else log.debug
     seconds = update.update_seconds
     report(

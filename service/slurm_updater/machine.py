@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from service.live_queue.taken_processors import QueueNodes
+from terminal.words import clock
 
 WHOLE_NODES = "EXCLUSIVE"
 """OverSubscribe of partitions whose jobs take whole nodes."""
@@ -34,11 +35,13 @@ class Machine(Struct, frozen=True, kw_only=True):
     """The nodes of a cluster.
 
     Attributes:
+        longest: largest limits of partitions (MaxTime), in seconds, where there are any.
         takes: what a job takes at least: ``cpu``, ``core``, ``socket`` or ``node``.
         trouble: reason why the nodes are not known.
     """
 
     nodes: dict[str, NodeProcessors] = field(default_factory=dict)
+    longest: Mapping[str, float] = field(default_factory=dict)
     takes: str = "cpu"
     trouble: str | None = None
 
@@ -53,7 +56,13 @@ class Machine(Struct, frozen=True, kw_only=True):
             (node.processors, part_of(node, self.takes)) for node in nodes
         ).most_common(1)
         whole = self.takes == "node" or any(partition in node.whole for node in nodes)
-        return QueueNodes(queue=partition, processors=kind[0], unit=kind[1], whole=whole)
+        return QueueNodes(
+            queue=partition,
+            processors=kind[0],
+            unit=kind[1],
+            whole=whole,
+            longest=self.longest.get(partition),
+        )
 
 
 def part_of(node: NodeProcessors, takes: str) -> int:
@@ -94,6 +103,13 @@ def read_nodes(printed: str) -> dict[str, NodeProcessors]:
             whole=(node.whole if node else frozenset()) | whole,
         )
     return nodes
+
+
+def read_longest(printed: str) -> dict[str, float]:
+    """Return the largest limits of partitions in seconds; those without one are left out."""
+    lines = (line.strip().split("|") for line in printed.splitlines())
+    written = {line[1]: clock(line[5]) for line in lines if len(line) == 6}
+    return {name: seconds for name, seconds in written.items() if seconds}
 
 
 def _whole(words: Iterable[str]) -> list[int]:

@@ -1,6 +1,6 @@
 """Calls of the service: predictions, priorities, and the queue and machine that it is handed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import IO, Any
 from urllib.parse import quote
@@ -9,11 +9,13 @@ import msgspec
 from msgspec import Struct
 
 from predictors.jobs import Submission
+from service.slurm_updater.extending import ExtensionRules
 from service.slurm_updater.machine import Machine, down_partitions, pools_of
 from service.slurm_updater.planning import Estimate
 from service.slurm_updater.slurm import ControllerSettings
 from service.slurm_updater.squeue import QueuedJob, UnreadableQueueError, read_live_queue
 from terminal.client import Client, RemoteError, fields_of
+from terminal.words import MINUTE
 
 NOT_ALLOWED = (
     "the queue is not handed over: the token needs the scopes predict and ingest "
@@ -102,6 +104,27 @@ class _Priorities(Struct):
     priorities: list[_Priority]
 
 
+class LongerLimit(Struct, frozen=True):
+    """The service's answer about a running job's limit.
+
+    Attributes:
+        walltime: the limit to set in seconds; None without one.
+        delay: most seconds by which it moves a planned start later.
+        probability: that the job ends at its present limit.
+        reason: ``granted``, or why there is none.
+    """
+
+    job_id: str
+    walltime: float | None
+    delay: float | None
+    probability: float | None
+    reason: str
+
+
+class _LongerLimits(Struct):
+    limits: list[LongerLimit]
+
+
 class ServiceQueries:
     """The service's predictions and priorities of jobs; refused jobs are left out.
 
@@ -118,6 +141,31 @@ class ServiceQueries:
     def priorities(self, jobs: Sequence[QueuedJob], now: float) -> dict[str, float]:
         """Return priorities by the accuracy of users and the wait, by job id."""
         return dict(self._in_batches(jobs, lambda some: self._rank(some, now)))
+
+    def longer_limits(
+        self, cluster: str, most: Mapping[str, int], rules: ExtensionRules
+    ) -> list[LongerLimit]:
+        """Return which running jobs get longer limits, and why the others do not.
+
+        Args:
+            cluster: name of the queue.
+            most: largest limits that jobs may get, in minutes, by the id that squeue prints.
+            rules: of the site.
+        """
+        question = {
+            "jobs": [{"job_id": name, "most": MINUTE * each} for name, each in most.items()],
+            "delay": rules.delay,
+            "used": rules.used,
+            "step": MINUTE,
+        }
+        path = f"/v1/clusters/{quote(cluster, safe='')}/longer-limits"
+        answer = self._client.call("POST", path, question)
+        found: list[LongerLimit] = _decoded(answer, _LongerLimits).limits
+        for each in found:
+            walltime = each.walltime
+            if walltime is not None and not 0 < walltime <= MINUTE * most.get(each.job_id, 0):
+                raise NonsenseError("The service extends a limit beyond its bound.")
+        return found
 
     def _predict(self, jobs: Sequence[QueuedJob]) -> list[tuple[str, Estimate]]:
         question = {"submissions": [_as_of_now(job.submission) for job in jobs]}

@@ -5,6 +5,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -13,7 +14,7 @@ from msgspec import Struct
 from predictors.aged_length import largest_site_factor
 from service.adapters.values import number
 from service.live_queue.taken_processors import QueueNodes
-from service.slurm_updater.machine import Machine, read_nodes, takes_of
+from service.slurm_updater.machine import Machine, read_longest, read_nodes, takes_of
 from service.slurm_updater.squeue import QueuedJob, UnreadableQueueError, read_queue
 from terminal.words import MINUTE, clock
 
@@ -26,8 +27,8 @@ MULTIFACTOR = "priority/multifactor"
 POLICY = "conservative"
 """Slurm's backfill scheduler plans a start for every job that it looks at."""
 
-NODE_FORMAT = "%N|%R|%C|%h|%z"
-"""Format of sinfo: node, partition, processors by use, OverSubscribe, sockets:cores:threads."""
+NODE_FORMAT = "%N|%R|%C|%h|%z|%l"
+"""Format: node, partition, processors by use, OverSubscribe, sockets:cores:threads, MaxTime."""
 
 LONGEST_AGE = 7 * 24 * 3600
 """Slurm's default of PriorityMaxAge, in seconds."""
@@ -45,6 +46,9 @@ _PARAMETER = re.compile(r"(?:^|,)(bf_max_job_test|bf_window)=([1-9]\d{0,6})(?=,|
 _SETTING = re.compile(r"^(\w+)\s*= (.*?)\s*$", re.MULTILINE)
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _FACTOR = re.compile(r"^\s*(\d+)\|(-?\d+)\s*$", re.MULTILINE)
+
+_START = re.compile(r"\bStartTime=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\b")
+"""The start of a reservation, in the local time of this machine."""
 
 _UPDATE_TIME = re.compile(r"REQUEST_UPDATE_JOB\s.*?count:(\d+).*?total_time:(\d+)")
 """sdiag's line about updates of jobs; the time is in microseconds."""
@@ -149,12 +153,20 @@ class Slurm:
             raise
         except SlurmError as error:
             return Machine(trouble=str(error))
-        return Machine(nodes=read_nodes(printed.decode("utf-8", "replace")), takes=takes)
+        lines = printed.decode("utf-8", "replace")
+        return Machine(nodes=read_nodes(lines), longest=read_longest(lines), takes=takes)
 
     def site_factors(self) -> dict[str, int]:
         """Return the site factors of waiting jobs by job id, from sprio."""
         output = self._run("sprio", "--noheader", "--format=%i|%S").decode("utf-8", "replace")
         return {job_id: int(factor) for job_id, factor in _FACTOR.findall(output)}
+
+    def reservation_starts(self) -> list[float]:
+        """Return the starts of all reservations in Unix seconds."""
+        shown = self._run("scontrol", "show", "reservation", "--oneliner").decode(
+            "utf-8", "replace"
+        )
+        return [datetime.fromisoformat(start).timestamp() for start in _START.findall(shown)]
 
     def update(self, target: str, changes: Mapping[str, str]) -> None:
         """Change a job, all at once: every update takes slurmctld's locks."""

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from predictors.response_ratio import USUAL_SITE_FACTOR, largest_ratio_factor
+from service.slurm_updater.extending import ExtensionRules, extension_of, next_start
 from service.slurm_updater.planning import (
     BY_PREDICTION,
     Estimate,
@@ -23,7 +24,7 @@ from service.slurm_updater.planning import (
     noted_estimate,
     reset_changes,
 )
-from service.slurm_updater.service_calls import HandOver, ServiceQueries
+from service.slurm_updater.service_calls import HandOver, LongerLimit, ServiceQueries
 from service.slurm_updater.slurm import (
     ControllerSettings,
     Slurm,
@@ -33,6 +34,8 @@ from service.slurm_updater.slurm import (
 )
 from service.slurm_updater.squeue import QueuedJob
 from service.slurm_updater.updates import JobUpdates, UpdatePace
+from terminal.client import RemoteError
+from terminal.words import MINUTE
 
 OPT_OUT = "walltimed=off"
 """Jobs with this in their comment are left alone."""
@@ -51,6 +54,7 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
             ``USUAL_SITE_FACTOR``.
         overdue_after: seconds of waiting after which a job goes first under ``response-ratio``.
         soft_floor: seconds below which no TimeMin is set.
+        extensions: the running jobs whose limits may be extended.
         users, accounts, partitions: names whose jobs are updated; None means all.
         share: largest share of slurmctld's time for updates, which all end within the interval.
         off_switch: file that stops every effect on jobs; empty for none.
@@ -62,6 +66,7 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
     site_factor: int | None = None
     overdue_after: float | None = None
     soft_floor: float = 60.0
+    extensions: ExtensionRules = ExtensionRules()
     users: frozenset[str] | None = None
     accounts: frozenset[str] | None = None
     partitions: frozenset[str] | None = None
@@ -109,6 +114,25 @@ class JobChange(Struct, frozen=True):
     time_min: int
 
 
+class JobExtension(Struct, frozen=True, kw_only=True):
+    """A longer limit of a running job.
+
+    Attributes:
+        user, partition: of the job.
+        before, after: limits in minutes.
+        delay: most seconds by which a planned start moves later.
+        probability: that the job would have ended at its limit.
+    """
+
+    job: str
+    user: str | None
+    partition: str | None
+    before: int
+    after: int
+    delay: float | None
+    probability: float | None
+
+
 class QueueUpdate(Struct, kw_only=True):
     """The result of one round.
 
@@ -116,6 +140,7 @@ class QueueUpdate(Struct, kw_only=True):
         jobs: that wait or run, and are concerned.
         asked: jobs that the service was asked about.
         planned: what was, or is to be, changed.
+        extended: limits that were, or are to be, extended, by job.
         refused: why Slurm did not change a job, or not all that was to be changed, by job.
         postponed: changes that are left to the next round, for the sake of slurmctld.
         update_seconds: slurmctld's time for an update, without waits for locks; None if unknown.
@@ -125,6 +150,7 @@ class QueueUpdate(Struct, kw_only=True):
     jobs: int = 0
     asked: int = 0
     planned: list[JobChange] = field(default_factory=list)
+    extended: dict[str, JobExtension] = field(default_factory=dict)
     updated: int = 0
     refused: dict[str, str] = field(default_factory=dict)
     postponed: int = 0
@@ -141,6 +167,7 @@ class JobMemory(Struct, gc=False, kw_only=True):
         site_factor: present one; None if it is unknown.
         refused: changes that Slurm refused last.
         updated_at: Unix seconds of the last update; 0 before the first.
+        is_extended: whether its limit was extended.
     """
 
     estimate: Estimate | None = None
@@ -149,6 +176,7 @@ class JobMemory(Struct, gc=False, kw_only=True):
     site_factor: int | None = None
     refused: dict[str, str] | None = None
     updated_at: float = 0.0
+    is_extended: bool = False
 
 
 class Updater:
@@ -201,12 +229,12 @@ class Updater:
             cluster = self._options.cluster or site.cluster
             queue = queue_in(shown, cluster, machine.queue_nodes())
         jobs = [job for job in queue if self._options.concern(job)]
-        if not self._options.changes_jobs:
-            return QueueUpdate(jobs=len(jobs), warnings=warnings)
         self._memories = {job.job_id: self._memories.get(job.job_id) or JobMemory() for job in jobs}
-        estimates, questions = self._estimates(jobs, rules, now)
-        found = QueueUpdate(jobs=len(jobs), asked=questions, warnings=warnings)
-        self._plan(jobs, estimates, rules, found, now=now)
+        found = QueueUpdate(jobs=len(jobs), warnings=warnings)
+        self._plan_extensions(jobs, machine.longest, cluster, found, now=now)
+        if self._options.changes_jobs:
+            estimates, found.asked = self._estimates(jobs, rules, now)
+            self._plan(jobs, estimates, rules, found, now=now)
         if not dry_run:
             applied = self._apply(found, now + self._options.interval)
             self._read_back(applied, site, found)
@@ -232,6 +260,56 @@ class Updater:
         if not dry_run:
             self._apply(found, inf)
         return found
+
+    def _plan_extensions(
+        self,
+        jobs: list[QueuedJob],
+        longest: Mapping[str, float],
+        cluster: str,
+        found: QueueUpdate,
+        *,
+        now: float,
+    ) -> None:
+        """Plan longer limits of running jobs; a limit that cannot grow by a minute stays."""
+        rules, known = self._options.extensions, self._memories
+        late = [
+            job for job in jobs if rules.concern(job, now) and not known[job.job_id].is_extended
+        ]
+        if not late:
+            return
+        until = next_start(self._slurm.reservation_starts(), now)
+        most = {job.target: rules.most(job, longest, until) for job in late}
+        asked = {job.target: job for job in late if most[job.target] > job.limit}
+        if not asked:
+            return
+        try:
+            answers = self._service.longer_limits(
+                cluster, {name: most[name] for name in asked}, rules
+            )
+        except RemoteError as error:
+            found.warnings.append(f"limits are not extended: {error}")
+            return
+        for answer in answers:
+            self._plan_extension(asked.get(answer.job_id), answer, found)
+
+    def _plan_extension(
+        self, job: QueuedJob | None, answer: LongerLimit, found: QueueUpdate
+    ) -> None:
+        minutes = 0 if answer.walltime is None else int(answer.walltime // MINUTE)
+        if job is None or minutes <= job.limit:
+            return
+        found.planned.append(
+            JobChange(job.job_id, job.target, extension_of(job, minutes), job.time_min)
+        )
+        found.extended[job.job_id] = JobExtension(
+            job=job.target,
+            user=job.submission.user,
+            partition=job.submission.queue,
+            before=job.limit,
+            after=minutes,
+            delay=answer.delay,
+            probability=answer.probability,
+        )
 
     def _estimates(
         self, jobs: list[QueuedJob], rules: UpdateRules, now: float
@@ -313,6 +391,8 @@ class Updater:
             for place, change in enumerate(found.planned):
                 if place and self._clock() >= ends:
                     found.postponed = len(found.planned) - place
+                    for late in found.planned[place:]:
+                        found.extended.pop(late.job_id, None)
                     break
                 now = self._memory_of(change).updated_at = self._clock()
                 left = max(0.0, ends - now)
@@ -337,8 +417,11 @@ class Updater:
             # Most have just started or ended: they are looked at again in the next round.
             self._memory_of(change).refused = change.settings
             found.refused[change.job_id] = str(error)
+            found.extended.pop(change.job_id, None)
             return False
         found.updated += 1
+        if "TimeLimit" in change.settings:
+            self._memory_of(change).is_extended = True
         if "SiteFactor" in change.settings:
             self._memory_of(change).site_factor = int(change.settings["SiteFactor"])
         return True

@@ -276,10 +276,23 @@ class ClusterState:
                 learning = [name for name, first in firsts.items() if first <= place]
             self.learn(run, learning, is_judged=place >= judged)
 
-    def limit_risk(self, submission: Submission, elapsed: float | None = None) -> LimitRisk:
-        """Return the probability that a job ends at its limit; without one if that fails."""
+    def limit_risk(
+        self,
+        submission: Submission,
+        elapsed: float | None = None,
+        *,
+        longest: float | None = None,
+    ) -> LimitRisk:
+        """Return the probability that a job ends at its limit; without one if that fails.
+
+        Args:
+            submission: the job.
+            elapsed: seconds that it has run; None before it starts.
+            longest: largest limit that its queue allows, in seconds.
+        """
         try:
-            return self._limits.of(submission, elapsed)
+            found = self._limits.of(submission, elapsed)
+            return found.within(submission.requested_walltime, longest)
         except Exception:
             self._metrics.failures.labels(LIMITS, "answer").inc()
             if self._throttle.count(LIMITS, "answer"):

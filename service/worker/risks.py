@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from predictors.limits import LimitRisk
 from service.live_queue.snapshot import JobState, LiveJob, QueueSnapshot
+from service.live_queue.taken_processors import longest_of, nodes_by_queue
 from service.worker.live_state import ClusterState
 
 MOSTLY_USED = 0.8
@@ -44,8 +45,13 @@ async def jobs_at_risk(
         and job.start_time is not None
         and now - job.start_time >= used * job.submission.requested_walltime
     ]
+    nodes = nodes_by_queue(snapshot.queue_nodes)
     for place, (job, elapsed) in enumerate(late, start=1):
-        risk = state.limit_risk(replace(job.submission, submit_time=now), elapsed)
+        risk = state.limit_risk(
+            replace(job.submission, submit_time=now),
+            elapsed,
+            longest=longest_of(nodes, job.submission.queue),
+        )
         if risk.warns(least):
             found.append(RunningRisk(job, elapsed, risk))
         if place % JOBS_PER_TURN == 0:

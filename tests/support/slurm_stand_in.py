@@ -138,6 +138,7 @@ def scontrol(verb: str, target: str = "", *settings: str) -> str | None:
         if int(wanted["TimeMin"]) > job["time_limit"]:
             return "Requested time limit is invalid (missing or exceeds some limit)"
         job["time_minimum"] = int(wanted["TimeMin"])
+    job["time_limit"] = int(wanted.get("TimeLimit", job["time_limit"]))
     job["admin_comment"] = wanted.get("AdminComment", job["admin_comment"])
     Path("squeue.out").write_text(json.dumps(queue), "utf-8")
     if "SiteFactor" in wanted:

@@ -30,6 +30,7 @@ CALLS = [
     ("GET", "/v1/clusters", None),
     ("GET", "/v1/clusters/ada/snapshot", None),
     ("GET", "/v1/clusters/ada/at-risk", None),
+    ("POST", "/v1/clusters/ada/longer-limits", {"jobs": []}),
     ("GET", "/v1/clusters/ada/jobs/ada", None),
     ("POST", "/v1/clusters/ada/what-if", {"submission": JOB}),
     ("GET", "/v1/ended-jobs/ada", None),

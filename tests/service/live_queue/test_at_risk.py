@@ -3,49 +3,9 @@
 import asyncio
 from functools import partial
 
-from asgi_client import NOW, run_of
+from jobs_at_risk import AT_RISK, hand_over, job, taught
 
 from service.worker.risks import JOBS_PER_TURN, MOSTLY_USED, jobs_at_risk
-
-AT_RISK = "/v1/clusters/hill/at-risk"
-
-
-def job(job_id, started, *, user="ada", request=3600.0):
-    return {
-        "job_id": job_id,
-        "user": user,
-        "queue": "short",
-        "application": "solve",
-        "submit_time": started - 10,
-        "start_time": started,
-        "requested_walltime": request,
-        "requested_processors": 2,
-    }
-
-
-def run(job_id, user, runtime, request, end):
-    fields = {"application": "solve", "requested_processors": 2, "cluster": "hill"}
-    return run_of(
-        job_id, user=user, runtime=runtime, end_time=end, requested_walltime=request, **fields
-    )
-
-
-def taught(serve, url, **options):
-    """A service that knows ada, whose jobs are cut after an hour, and calm users."""
-    service = serve(url, **options)
-    calm = [run(f"c{n}", f"u{n % 20}", 600, 3600, NOW - 10_000 * (250 - n)) for n in range(240)]
-    uncut = [run(f"u{n}", "ada", 5000 + n, 36_000, NOW - 90_000 - 9000 * n) for n in range(9)]
-    cut = [run(f"a{n}", "ada", 3600, 3600, NOW - 20_000 - 9000 * n) for n in range(6)]
-    service.complete(*calm, *uncut, *cut)
-    return service
-
-
-def hand_over(service, *running):
-    machine = {"pools": [{"processors": 64, "queues": ["short"]}]}
-    body = {"taken_at": service.worker.clock(), "running": list(running), "waiting": []} | machine
-    answer = service.request("PUT", "/v1/clusters/hill/snapshot", json=body)
-    assert answer.status_code == 202, answer.text
-    service.wait_until(lambda: service.get(AT_RISK).status_code == 200)
 
 
 def test_running_jobs_that_will_probably_be_cut_are_listed_with_what_they_are_missing(
