@@ -89,7 +89,6 @@ def play_limits(
 
     Args:
         pools: in which jobs run until their limits.
-        rules: of the scheduler.
         wanted: the limits, most urgent first.
         bound: seconds by which a planned start may move later.
         seconds: time for all plays; None is the outcome of limits that are left then.
