@@ -31,6 +31,7 @@ ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 GOOD_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|[\"\\/bfnrt])")
 BARE = re.compile(r'^(\s*"(?:[^"\\\n]|\\.)*"\s*:\s*)([^\s"{\[][^\n]*?)(\s*,?\s*)$', re.MULTILINE)
 PLAIN = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?|true|false|null")
+MARK = re.compile(r"([A-Za-z0-9_-]{1,64})(?:\.[A-Za-z0-9_-]{1,64})?")
 UNITS = {"": 1.0 / 1024, "k": 1.0, "m": 1024.0, "g": 1024.0**2, "t": 1024.0**3}
 MEMORY = re.compile(r"(\d+)([kmgt]?)(b|w)?", re.IGNORECASE)
 
@@ -232,6 +233,12 @@ def name(value):
     return text or None
 
 
+def prediction_id_in(mark):
+    """Return the id of a job's prediction in the hook's resource; None for other text."""
+    found = MARK.fullmatch(str(mark or ""))
+    return found.group(1) if found else None
+
+
 def kibibytes(written):
     """Return the KiB of a size such as 500mb; None for other text."""
     found = MEMORY.fullmatch(str(written or ""))
@@ -283,6 +290,7 @@ def job_of(job_id, shown):
         else project,
         "queue": name(shown.get("queue")),
         "application": name(shown.get("Job_Name")),
+        "prediction_id": prediction_id_in(asked.get("walltimed_prediction")),
     }
     return {field: value for field, value in job.items() if value is not None}
 

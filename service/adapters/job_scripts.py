@@ -31,6 +31,8 @@ SLURM_OPTIONS: Mapping[str, str] = {
 }
 """Long names of the options of sbatch that matter here."""
 
+_FACT_OPTIONS = {"q": "qos", "C": "constraint", "d": "dependency", "a": "array", "D": "chdir"}
+
 _WITH_VALUE = frozenset(
     """
     account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint
@@ -92,12 +94,39 @@ def request_in(script: str, notice: Notice = _unheard, *, prefix: str = _PBS) ->
     Raises:
         ScriptError: the walltime of a line is none.
     """
-    lines = script.removeprefix("\ufeff").splitlines()[:LONGEST]
-    parts = _components(_words(lines, _SBATCH, notice))
-    components = [slurm_options(part, notice) for part in parts]
+    components = _slurm_components(script, notice)
     if any(components):
         return _together([*map(from_slurm, components)])
-    return from_pbs(_words((line.strip() for line in lines), prefix, notice), notice)
+    return from_pbs(_pbs_words(script, prefix, notice), notice)
+
+
+def options_of_slurm(script: str) -> dict[str, str]:
+    """Return the options of sbatch in a script by long names; of the first of components."""
+    return _slurm_components(script, _unheard)[0]
+
+
+def options_of_pbs(script: str, prefix: str) -> dict[str, str]:
+    """Return the resources that a script asks qsub for."""
+    options = dict(_pbs_options(_pbs_words(script, prefix, _unheard), _unheard))
+    return dict(_resources(options.get("l", "")))
+
+
+def gpus_of_options(options: Mapping[str, str]) -> int:
+    """Return the GPUs of all nodes that options of sbatch ask for."""
+    return _gpus(options, _nodes(options))
+
+
+def _lines(script: str) -> list[str]:
+    return script.removeprefix("\ufeff").splitlines()[:LONGEST]
+
+
+def _slurm_components(script: str, notice: Notice) -> list[dict[str, str]]:
+    parts = _components(_words(_lines(script), _SBATCH, notice))
+    return [slurm_options(part, notice) for part in parts]
+
+
+def _pbs_words(script: str, prefix: str, notice: Notice) -> list[Word]:
+    return _words((line.strip() for line in _lines(script)), prefix, notice)
 
 
 def _words(lines: Iterable[str], mark: str, notice: Notice) -> list[Word]:
@@ -245,7 +274,8 @@ def _short_option(
         notice(f"line {line}: -{letters[0]} is no option of sbatch that is known here")
         return
     value = letters[1:].removeprefix("=")
-    name = SLURM_OPTIONS.get(letters[0], letters[0])
+    letter = letters[0]
+    name = SLURM_OPTIONS.get(letter) or _FACT_OPTIONS.get(letter, letter)
     yield name, Word(value, line) if value else next(rest, Word("", line))
 
 

@@ -1,6 +1,7 @@
 """``walltimed ask``: tells how long a job will run and when it would start, before it is sent."""
 
 import getpass
+import socket
 import textwrap
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from service.adapters.job_scripts import request_in
+from service.adapters.script_facts import facts_in
 from service.cli.connection import ClusterName, TokenFile, Url, asking, refuse_while_starting
 from terminal.console import CommandError, ExitCode, err, out, print_json
 from terminal.options import AsJson
@@ -75,10 +77,14 @@ def read_script(script: Path | None, prefix: str) -> dict[str, Any]:
     """
     if script is None:
         return {}
-    if str(script) == "-":
-        return request_in(typer.get_text_stream("stdin").read(), say, prefix=prefix)
-    text = script.read_text("utf-8", "replace")
-    return {"application": script.name, **request_in(text, say, prefix=prefix)}
+    is_input = str(script) == "-"
+    text = (
+        typer.get_text_stream("stdin").read() if is_input else script.read_text("utf-8", "replace")
+    )
+    name = {} if is_input else {"application": script.name}
+    place = {"work_dir": str(Path.cwd()), "host": socket.gethostname()}
+    facts = facts_in(text, name=name.get("application", ""), prefix=prefix, **place)
+    return {**name, **facts, **request_in(text, say, prefix=prefix)}
 
 
 def say(sentence: str) -> None:

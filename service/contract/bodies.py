@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 from pydantic.config import JsonDict
 
+from predictors.facts import Facts
 from predictors.jobs import DEFAULT_CLUSTER, LONGEST, Completion, Status, Submission
 from predictors.registry import METHODS
 from service.contract.fact_fields import FactsBody
@@ -65,6 +66,10 @@ class JobBody(RequestBody):
     requested_processors: Processors | None = Field(None, description="Cores.")
     requested_memory: Kibibytes | None = Field(None, description="KiB per processor.")
 
+    def facts(self) -> Facts | None:
+        """Return no facts; bodies with fields for them return these."""
+        return None
+
     def submitted(
         self, cluster: str, submit_time: float, job_id: str | int | None = None
     ) -> Submission:
@@ -81,6 +86,7 @@ class JobBody(RequestBody):
             application=self.application,
             requested_processors=self.requested_processors,
             requested_memory=self.requested_memory,
+            facts=self.facts(),
         )
 
 
@@ -96,9 +102,7 @@ class SubmissionBody(FactsBody, JobBody):
     def submission(self, now: float) -> Submission:
         """Return the submission; ``now`` is its time in Unix seconds where the body has none."""
         submit_time = now if self.submit_time is None else unix_seconds(self.submit_time)
-        job = self.submitted(self.cluster, submit_time, self.job_id)
-        facts = self.facts()
-        return job if facts is None else replace(job, facts=facts)
+        return self.submitted(self.cluster, submit_time, self.job_id)
 
 
 class AskedNodesBody(RequestBody):

@@ -8,6 +8,7 @@ from pydantic import FailFast, Field
 
 from predictors.jobs import DEFAULT_CLUSTER, LONGEST, MOST_MEMORY, Submission
 from service.contract.bodies import AskedNodesBody, JobBody, RequestBody
+from service.contract.fact_fields import FactsBody
 from service.contract.fields import (
     LIVE_POLICIES,
     Duration,
@@ -64,6 +65,9 @@ class LiveJobBody(UnsubmittedJobBody):
 
     job_id: JobId
     submit_time: Time
+    prediction_id: Text | None = Field(
+        None, description="Id of the prediction at its submission, whose facts count for the job."
+    )
     array: Text | None = Field(None, description="Id of the array that the job is a task of.")
     array_limit: Annotated[int, Whole(1, 2**31)] | None = Field(
         None, description="Most tasks of the array that run at once; the others wait for these."
@@ -85,6 +89,7 @@ class LiveRunningBody(AskedNodesBody, LiveJobBody):
             submission=self.submission(cluster),
             state=JobState.RUNNING,
             start_time=unix_seconds(self.start_time),
+            prediction_id=self.prediction_id,
             array=self.array,
             array_limit=self.array_limit,
         )
@@ -109,6 +114,7 @@ class LiveWaitingBody(AskedNodesBody, LiveJobBody):
             submission=self.submission(cluster),
             state=JobState.HELD if self.held else JobState.WAITING,
             reason=self.reason,
+            prediction_id=self.prediction_id,
             array=self.array,
             array_limit=self.array_limit,
             scheduler_start=None
@@ -338,7 +344,7 @@ class VariantBody(RequestBody):
     queue: Text | None = Field(None, description="Slurm partition.")
 
 
-class UnqueuedJobBody(AskedNodesBody, UnsubmittedJobBody):
+class UnqueuedJobBody(FactsBody, AskedNodesBody, UnsubmittedJobBody):
     """A job that is in no queue yet. Only `requested_walltime` is required."""
 
 

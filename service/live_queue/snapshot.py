@@ -58,6 +58,7 @@ class LiveJob(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
         start_time: Unix seconds; None before the start.
         reason: reason of the wait, in the resource manager's word.
         predicted_walltime: prediction made at the submission, in seconds, if the caller sent one.
+        prediction_id: of the prediction at the submission, where the resource manager keeps it.
         nodes: places of its nodes in the machine, from 0, where nodes have names.
         shared_use: its use of CPUs, on shared nodes.
         array: name of the array that it is a task of.
@@ -70,6 +71,7 @@ class LiveJob(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     start_time: float | None = None
     reason: str | None = None
     predicted_walltime: float | None = None
+    prediction_id: str | None = None
     nodes: tuple[int, ...] = ()
     shared_use: SharedUse | None = None
     array: str | None = None

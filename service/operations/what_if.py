@@ -324,7 +324,7 @@ class LikeRuns:
             self._method = LeastCost.name
             basis = state.ask(self._method, submission).basis
         self._is_known = basis.reason != "others"
-        self._answers: dict[Submission, Sequence[float] | None] = {}
+        self._answers: dict[tuple[float, int | None, str | None], Sequence[float] | None] = {}
 
     def quantiles(self, request: Submission) -> Quantiles:
         """Return the runtimes at ``QUANTILE_GRID``; None from a method without a distribution."""
@@ -339,9 +339,10 @@ class LikeRuns:
 
     def _at_levels(self, request: Submission) -> Sequence[float] | None:
         """Return the runtimes at ``LEVELS``; None where too little is known."""
-        if request not in self._answers:
-            self._answers[request] = self.state.quantiles(self._method, request, LEVELS)
-        return self._answers[request]
+        key = request.requested_walltime, request.requested_processors, request.queue
+        if key not in self._answers:
+            self._answers[key] = self.state.quantiles(self._method, request, LEVELS)
+        return self._answers[key]
 
     def suggestion(self, share: float) -> float | None:
         """Return a shorter request that holds ``share`` of the runs; None without one."""

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from predictors.jobs import LONGEST, MOST_MEMORY, Submission
-from service.adapters.slurm_fields import KIBIBYTES_PER_MEBIBYTE, queue_of
+from service.adapters.slurm_fields import KIBIBYTES_PER_MEBIBYTE, prediction_id_of, queue_of
 from service.adapters.values import count, number, text
 from service.live_queue.taken_processors import (
     ProcessorRequest,
@@ -439,6 +439,8 @@ def fields(record: SqueueJob, submission: Submission) -> dict[str, Any]:
     job_fields.pop("cluster")
     if array := number(record.array_job_id):
         job_fields["array"] = f"{array:.0f}"
+    if prediction_id := prediction_id_of(record.admin_comment):
+        job_fields["prediction_id"] = prediction_id
     return job_fields
 
 

@@ -7,8 +7,9 @@ from itertools import islice
 from msgspec import Struct
 from sqlalchemy import Connection
 
+from predictors.facts import Facts
 from predictors.jobs import Completion
-from service.store.rows import BatchStatement, ReportedCompletion
+from service.store.rows import BatchStatement, ReportedCompletion, decode_facts
 
 TOLERANCE_SECONDS = 2.0
 """Seconds by which the clocks of a submit filter and of the resource manager may differ."""
@@ -73,8 +74,9 @@ _SOUGHT = {
     "user_name": "text",
     "submit_time": "float8",
 }
+_FIND_ALONE = BatchStatement(_SOUGHT, _FIND)
 _FIND_AND_KEEP = {
-    "sqlite": BatchStatement(_SOUGHT, _FIND),
+    "sqlite": _FIND_ALONE,
     "postgresql": BatchStatement(_SOUGHT, f"{_FIND} FOR UPDATE OF found"),
 }
 _OLDEST = "SELECT min(submit_time) FROM predictions WHERE outcome IS NULL"
@@ -90,13 +92,34 @@ def find_matches(
     again: predictions for jobs submitted after the run ended are not considered, nor those with the
     job id of another user's job, or of one submitted at another time.
     """
+    statement = _FIND_AND_KEEP[connection.dialect.name]
+    candidates = _candidates(connection, reported, statement)
+    return [candidates.take(item) for item in reported]
+
+
+def facts_at_submission(
+    connection: Connection, jobs: Sequence[ReportedCompletion]
+) -> list[Facts | None]:
+    """Return the facts of the recorded prediction of each job that has not ended.
+
+    Predictions are found as those of completions are, and stay open.
+
+    Args:
+        jobs: as if they had ended now.
+    """
+    candidates = _candidates(connection, jobs, _FIND_ALONE)
+    return [candidates.facts_of(job) for job in jobs]
+
+
+def _candidates(
+    connection: Connection, reported: Sequence[ReportedCompletion], statement: BatchStatement
+) -> "_Candidates":
+    """Return the open predictions that may belong to runs."""
     oldest = connection.exec_driver_sql(_OLDEST).scalar()
     if oldest is None or all(_ended_before(oldest, item.completion) for item in reported):
-        return [None] * len(reported)
+        return _Candidates([])
     sought = [key for item in reported for key in _sought(item)]
-    rows = _FIND_AND_KEEP[connection.dialect.name].fetch(connection, sought)
-    candidates = _Candidates([OpenPrediction(*row) for row in rows])
-    return [candidates.take(item) for item in reported]
+    return _Candidates([OpenPrediction(*row) for row in statement.fetch(connection, sought)])
 
 
 def _ended_before(submit_time: float, run: Completion) -> bool:
@@ -155,6 +178,14 @@ class _Candidates:
         ]
         self._taken.update(superseded)
         return Match(chosen, superseded)
+
+    def facts_of(self, item: ReportedCompletion) -> Facts | None:
+        """Return the facts of a run's prediction; the tasks of an array name the same one."""
+        job, named = item.completion.submission, self._by_id.get(item.prediction_id or "")
+        if named is not None and (named.cluster, named.user) == (job.cluster, job.user):
+            return decode_facts(named.facts)
+        match = None if named else self.take(item)
+        return decode_facts(match.prediction.facts) if match else None
 
     def _others(self, item: ReportedCompletion, chosen: OpenPrediction) -> Iterator[OpenPrediction]:
         """Yield the job's other predictions: those by job id, and the one at submission.

@@ -1,15 +1,17 @@
 """The latest queue of each cluster, and the errors of forecast waits."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple
 from sqlalchemy import Connection, func, select
 
+from predictors.facts import Facts
 from predictors.memory.running_jobs import Start
 from service.store.database import Database
-from service.store.rows import adding
+from service.store.matching import facts_at_submission
+from service.store.rows import ReportedCompletion, adding
 from service.store.starts import record_starts
 from service.store.tables import completions, queues, wait_scores
 from service.store.tables import start_scores as start_scores_table
@@ -100,6 +102,11 @@ class Queues:
         with self._database.reading() as connection:
             row = connection.execute(wanted).first()
         return None if row is None else (row.version, row.content)
+
+    def facts_at_submission(self, jobs: Sequence[ReportedCompletion]) -> list[Facts | None]:
+        """Return the facts of the recorded prediction of each job, which has not ended."""
+        with self._database.reading() as connection:
+            return facts_at_submission(connection, jobs)
 
     def replace(  # noqa: PLR0913 - all are stored in one transaction
         self,

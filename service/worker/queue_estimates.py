@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from predictors.accuracy_groups import group_named
@@ -177,8 +178,9 @@ def likeness_key(job: LiveJob) -> Likeness | None:
     """
     if job.state is JobState.RUNNING or job.predicted_walltime is not None:
         return None
-    submission = job.submission
+    submission, facts = job.submission, job.submission.facts
     return (
+        None if facts is None else msgspec.msgpack.encode(facts),
         submission.user,
         submission.group,
         submission.project,

@@ -31,6 +31,7 @@ from service.store import Queues, Store, StoreError
 from service.worker.log_follower import LogFollower
 from service.worker.processes import ForecastProcess
 from service.worker.queue_estimates import QueueEstimates
+from service.worker.queued_facts import with_facts
 from service.worker.risks import MOSTLY_USED, jobs_at_risk
 from service.worker.started_jobs import new_starts
 from service.worker.wait_scores import (
@@ -179,7 +180,6 @@ class QueueKeeper:
             self._handed_over.clear()
             for cluster in list(self._pending):
                 try:
-                    await self._count_risks(*self._pending[cluster])
                     await self._renew(cluster)
                 except StoreError as error:
                     log.warning("a live queue cannot be stored", reason=str(error))
@@ -211,10 +211,11 @@ class QueueKeeper:
     async def _renew(self, cluster: str) -> None:
         """Forecast the pending queue, score the jobs that have started since, and store it."""
         for _ in range(MOST_ATTEMPTS):
-            snapshot, received_at = self._pending[cluster]
             stored = await asyncio.to_thread(self._stored.renewed, cluster)
+            snapshot, received_at = await self._with_facts(cluster, stored)
             if stored is not None and self._is_newer(stored, snapshot):
                 break  # another process has taken it
+            await self._count_risks(snapshot, received_at)
             renewed, started = await self._forecast(snapshot, received_at, stored)
             if await self._store_queue(renewed, stored, started):
                 self._count_waits(renewed.queue, started)
@@ -227,6 +228,17 @@ class QueueKeeper:
             )
         if self._pending.get(cluster, (None, 0.0))[0] is snapshot:
             del self._pending[cluster]
+
+    async def _with_facts(
+        self, cluster: str, stored: VersionedQueue | None
+    ) -> tuple[QueueSnapshot, float]:
+        """Return the pending queue with the facts of its jobs, and when it came."""
+        pending, before = self._pending[cluster], stored.queue.snapshot if stored else None
+        find = self._store.queues.facts_at_submission
+        known = await asyncio.to_thread(with_facts, pending[0], before, find)
+        if self._pending[cluster] is pending:
+            self._pending[cluster] = known, pending[1]
+        return known, pending[1]
 
     def _is_newer(self, stored: VersionedQueue, snapshot: QueueSnapshot) -> bool:
         """Return whether the stored queue was taken after the snapshot.

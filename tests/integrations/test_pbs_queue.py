@@ -346,6 +346,22 @@ def test_a_job_that_asks_for_nothing_has_one_core_and_no_limit(follower):
     assert read(follower, Resource_List={"ncpus": 0})["requested_processors"] == 1
 
 
+@pytest.mark.parametrize(
+    ("mark", "named"),
+    [
+        ("3f-1", "3f-1"),
+        ("3f-2.3f-1", "3f-2"),
+        ("a b", None),
+        (7, "7"),
+        ("x" * 65, None),
+        ("", None),
+    ],
+)
+def test_the_prediction_that_the_hook_noted_is_named(follower, mark, named):
+    found = read(follower, Resource_List={"walltimed_prediction": mark})
+    assert found.get("prediction_id") == named
+
+
 def test_the_memory_is_that_of_one_core(follower):
     asked = read(follower, Resource_List={"ncpus": 4, "mem": "8gb", "walltime": "01:02:03"})
     assert (asked["requested_processors"], asked["requested_memory"]) == (4, 2 * 1024**2)

@@ -59,6 +59,14 @@ def test_waiting_jobs_come_in_the_order_of_their_priority(shown):
     assert order == [str(job["job_id"]) for job in reversed(waiting)]
 
 
+@pytest.mark.parametrize(
+    ("comment", "named"), [("wtp=3f-1;wtm=30", "3f-1"), ("a note", None), (None, None)]
+)
+def test_the_prediction_that_the_filter_noted_is_named(shown, comment, named):
+    (job,) = read([one(shown, admin_comment=comment)])["waiting"]
+    assert job.get("prediction_id") == named
+
+
 def one(shown, **fields):
     job = next(job for job in shown if job["job_state"] == "PENDING" and not job["array_job_id"])
     return {**job, "priority": 1, **fields}
