@@ -28,7 +28,10 @@ FeatureName = Annotated[
     Field(min_length=1, max_length=64, pattern=PRINTABLE),
     ErrorSentence("A feature's name should have 1 to 64 printable characters"),
 ]
-Features = Annotated[dict[FeatureName, Feature], Field(max_length=MOST_FEATURES)]
+Features = Annotated[
+    dict[FeatureName, Feature],
+    Field(max_length=MOST_FEATURES, json_schema_extra={"additionalProperties": False}),
+]
 
 
 class FactsBody(BaseModel):
