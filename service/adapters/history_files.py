@@ -81,7 +81,7 @@ class PackedReports:
         """Add a run."""
         self._last.append(report)
         if len(self._last) == BLOCK:
-            self._blocks.append(zlib.compress(msgspec.msgpack.encode(self._last), level=1))
+            self._blocks.append(zlib.compress(msgspec.msgpack.encode(self._last)))
             self._last = []
 
     def __iter__(self) -> "Iterator[ReportedCompletion]":
@@ -173,7 +173,7 @@ document that is cut short. Each format has a sample in tests/support/history_sa
 
 _PBS = re.compile(r"\s*\d+[/.-]\d\d[/.-]\d+[ T]\d\d:\d\d:\d\d(?:\.\d+)?;[A-Za-z];")
 _SACCT = re.compile(
-    r"\d[^|]*(\|[^|]*){24}|(-{3,} +){2}|(.*[^\w\r\n])?job(id|idraw) *([^\w\s=:]|[\t\x1f]|$)",
+    r"\d[^|]*(\|[^|]*){24}|(-{3,} +){2}|(.*[^\w\r\n])?job(id|idraw) *([^\w\s=:]|::|[\t\x1f]|$)",
     re.IGNORECASE,
 )
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:\{|$))")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from predictors.facts import Facts
 from predictors.jobs import DEFAULT_CLUSTER, LATEST_TIME, LONGEST, Completion, Status, Submission
-from service.adapters.values import is_text_of_no_time
+from service.adapters.values import is_no_time
 from terminal.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -192,9 +192,10 @@ class UnknownStateError(SkippedError):
 class UnknownTimeError(SkippedError):
     """Raised for a record with a time in a form that is not known here."""
 
-    def __init__(self, name: str, value: str) -> None:
+    def __init__(self, name: str, value: str | float) -> None:
         super().__init__(Reason.NO_TIME)
-        self.name, self.value = name, value[:40]
+        self.name = name
+        self.value = value[:40] if isinstance(value, str) else f"{min(value, 1e300):.15g}"
 
     def __str__(self) -> str:
         """Return the reason with the name of the field and its value."""
@@ -208,7 +209,7 @@ def check_times(record: Mapping[str, Any], names: Iterable[str], zone: tzinfo = 
         UnknownTimeError: the exception names the field and the value.
     """
     for name in names:
-        if is_text_of_no_time(record.get(name), zone):
+        if is_no_time(record.get(name), zone):
             raise UnknownTimeError(name, record[name])
 
 

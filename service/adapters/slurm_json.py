@@ -234,7 +234,8 @@ def _jobs_of_documents(body: bytes) -> Iterator[bytes | SkippedError]:
             found = document["jobs"] if isinstance(document, dict) else document
             jobs = [msgspec.json.encode({**job}) for job in [*found]]
         except (ValueError, LookupError, TypeError, RecursionError) as broken:
-            raise SkippedError(Reason.MALFORMED) from broken
+            where = f": {broken}" if isinstance(broken, ValueError) else ""
+            raise SkippedError(Reason.MALFORMED, f"{Reason.MALFORMED}{where}") from broken
         yield from jobs
         text = text[end:].lstrip()
 

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from predictors.jobs import LATEST_TIME
+
 LONGEST_TEXT = 255
 """Characters kept of a name; more is an accident or an attack."""
 
@@ -24,7 +26,7 @@ EPOCH_SECONDS = 2 * 86400.0
 """Seconds from 1970 on in which a date is a time of 0 that was written in some zone."""
 
 _TIME = re.compile(
-    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,6})\d*)? ?"
+    r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:[.,](\d{1,6})\d*)? ?"
     r"(?:([+-]\d\d):?(\d\d)?|\[?([A-Za-z][A-Za-z_+/-]{0,40})\]?)?"
 )
 _UTC = frozenset({"Z", "UTC", "UT", "GMT"})
@@ -136,15 +138,21 @@ def is_word_for_nothing(value: str) -> bool:
     return value.strip().lower() in _NO_TIMES
 
 
-def is_text_of_no_time(value: Any, zone: tzinfo = UTC) -> bool:
-    """Return whether a value is neither a time or number nor one of the words for none.
+def is_no_time(value: Any, zone: tzinfo = UTC) -> bool:
+    """Return whether a value is no time in seconds and no date, nor unset or a word for nothing.
 
-    >>> is_text_of_no_time("yesterday"), is_text_of_no_time("Unknown"), is_text_of_no_time("0")
-    (True, False, False)
+    >>> is_no_time("yesterday"), is_no_time(1709287260000), is_no_time("Unknown"), is_no_time("0")
+    (True, True, False, False)
     """
-    if not isinstance(value, str) or is_word_for_nothing(value):
-        return False
-    return date_seconds(value, zone) is None and _parsed(value) is None
+    if isinstance(value, str):
+        is_known = is_word_for_nothing(value) or date_seconds(value, zone) is not None
+        return not is_known and ((seconds := _parsed(value)) is None or _is_too_late(seconds))
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and _is_too_late(float(min(value, LARGEST * LARGEST)))
+
+
+def _is_too_late(seconds: float) -> bool:
+    return seconds > LATEST_TIME and seconds not in UNSET
 
 
 def kibibytes(value: Any, *, unit: str) -> float | None:

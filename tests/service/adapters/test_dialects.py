@@ -42,6 +42,7 @@ OLD = DOCUMENT | {
 
 READ = {
     "commas": (HEAD + ROW).replace("|", ","),
+    "two colons": (HEAD + ROW).replace("|", "::"),
     "quoted semicolons": "".join(
         ";".join(f'"{cell}"' for cell in line.split("|")) + "\n"
         for line in (HEAD + ROW).splitlines()
@@ -141,7 +142,8 @@ def test_text_beside_json_is_named_and_costs_no_job(tmp_path, name):
         ((HEAD + ROW).encode("utf-16"), "iconv -f UTF-16"),
         (b"       JobID    JobName\n------------ ---------- ----------\n1   cfd\n", "--parsable2"),
         (b"JobID|User\n1|ada\n", "has to name"),
-        (b'{"jobs": [{"job_id": 1', "not a record"),
+        (b'{"jobs": [{"job_id": 1', "not a record.*line 1 column 23"),
+        (b'{"jobs": [{"job_id": 1},]}', "not a record.*line 1 column"),
     ],
 )
 def test_what_is_no_log_of_sacct_is_refused_with_what_to_do(tmp_path, content, complaint):

@@ -16,7 +16,7 @@ from service.adapters.runs import Doubt, Reason
 START, DAWN = 1709287260, "1970-01-01T00:00:00"
 LATE = {"2106-02-07T06:28:15": 4294967295, str(2**32): 2**32}
 NOTHING = ("", "Unknown", "None")
-NO_TIME = (*NOTHING, "-1", "0", "4294967294", str(2**64 - 2), "1e99", "nan", DAWN)
+NO_TIME = (*NOTHING, "-1", "0", "4294967294", str(2**64 - 2), "nan", DAWN)
 UNSET = (*NOTHING, "nan", "4294967294", str(2**64 - 2))
 NEGATIVE, NO_LIMITS = ("-1", "0"), ("UNLIMITED", "Partition_Limit", "INVALID")
 UNKNOWN_STATE = "which this version does not know"
@@ -158,9 +158,7 @@ SWF = [
     number(17, "think time"),
 ]  # fmt: skip
 
-CSV_TIMES = times(
-    "submit_time", "start_time", "end_time", none=[v for v in NO_TIME if v not in ("-1", "1e99")]
-)
+CSV_TIMES = times("submit_time", "start_time", "end_time", none=[v for v in NO_TIME if v != "-1"])
 CSV = {
     "job_id": NAMES["JobIDRaw"], "user": name("user"), "queue": name("queue"),
     "application": name("application"), "cluster": name("cluster"),

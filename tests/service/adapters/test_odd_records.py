@@ -44,6 +44,7 @@ TEN = 1709287200  # 2024-03-01T10:00:00Z
         ("2024-03-01T10:00:00", TEN - 3600),  # in the zone of sacct
         ("2024-03-01 10:00:00", TEN - 3600),
         ("2024-03-01T10:00:00Z", TEN),
+        ("2024-03-01t10:00:00z", TEN),
         ("2024-03-01T10:00:00+0100", TEN - 3600),
         ("2024-03-01 10:00:00 -05:30", TEN + 19800),
         ("2024-03-01T10:00:00+01", TEN - 3600),
@@ -91,6 +92,8 @@ NO_TIMES = [
         )
     ),
     "yesterday",
+    "1709287260000",
+    "1e99",
     "01 Mar 10:00",
     "Fri 03/01/24, 10:00",
     "2024-02-30T10:00:00",
@@ -255,6 +258,9 @@ def test_what_packs_a_file_is_named_with_the_command_that_unpacks_it(tmp_path, b
 def test_a_time_in_another_form_is_named_in_json_too(field):
     (job,) = json.loads(json_document({field: "yesterday"}))["jobs"]
     with pytest.raises(SkippedError, match=f"{field.partition('.')[2]} is 'yesterday'"):
+        sacct_completion(json.dumps(job).encode())
+    job["time"][field.partition(".")[2]] = 1709287260000
+    with pytest.raises(SkippedError, match="is '1709287260000', which is no time"):
         sacct_completion(json.dumps(job).encode())
 
 
