@@ -227,9 +227,9 @@ class DistributionMethod:
         self._recent.add(completion, self.running.like(completion.submission))
         self._calibration.observed()
 
-    def settle(self) -> bool:
-        """Score some of the runs that wait for it; return whether others are left."""
-        return self._calibration.settle()
+    def has_later(self, end_time: float, runs: int) -> bool:
+        """Return whether more than a number of stored runs ended after a time."""
+        return self._recent.has_later(end_time, runs)
 
     def gains(self, submission: Submission, prior: Gains) -> tuple[bool, Gains]:
         """Return whether the user has earlier runs, and the differences of cost of candidates."""

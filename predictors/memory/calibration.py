@@ -25,11 +25,10 @@ Reference:
 
 from collections.abc import Callable
 from math import inf
-from typing import ClassVar
 
 import numpy as np
 
-from predictors.compiled import compiled, of_same_types
+from predictors.compiled import compiled, compiled_for_threads, of_same_types
 from predictors.jobs import Submission
 from predictors.memory import choice, recalibration
 from predictors.memory.choice import CostSums
@@ -61,7 +60,7 @@ from predictors.memory.histograms import (
     recount,
     runs_in,
 )
-from predictors.memory.job_table import LATE_JOBS, UNCHANGED, JobTable
+from predictors.memory.job_table import LATE_JOBS, UNCHANGED, JobTable, WeakCall
 
 MANY_RUNS = 10
 """Runs of a user from which on a job is in the last familiarity group."""
@@ -87,9 +86,6 @@ Calibrated = tuple[Histograms, int, CostSums]
 GroupWeights = tuple[float, float, float, float]
 """Weight of a run in the job's group and among all runs, in the shorter and the longer window."""
 
-ALL_ROWS = 1 << 40
-"""No bound on the rows that are scored at a time."""
-
 NOTHING = no_histograms()
 """Shared empty histograms, never written to."""
 
@@ -113,27 +109,22 @@ class Calibration:
 
     Args:
         recent: the runs, ``capacity_for`` of them; no other Calibration may write to this table.
-        score: computes PIT values and scores.
+        score: method of the owner that computes PIT values and scores.
         recalibrated: number of last runs used for recalibration.
         has_costs: whether ``score`` also writes the costs of candidates.
 
     A run that ended long before others and comes late changes the scores of all runs behind it.
-    With a bound on the rows that are scored at a time, the histograms of before stay in force until
-    all are scored again. Then they are the same as without a bound.
 
     Attributes:
         scored: number of last rows that have scores.
-        most_rows: rows that are scored at a time, in this process.
     """
-
-    most_rows: ClassVar[int] = ALL_ROWS
 
     def __init__(
         self, recent: JobTable, score: ScoreRows, *, recalibrated: int = 0, has_costs: bool = False
     ) -> None:
         self._recent = recent
         self._changes = recent.watch()
-        self._score = score
+        self._score = WeakCall(score)
         self._recalibrated = recalibrated
         self._has_costs = has_costs
         self.scored = LONGEST_WINDOW + recalibrated
@@ -142,7 +133,7 @@ class Calibration:
         self._counted = _NOT_COUNTED
         self._histograms = NOTHING
         self._costs = choice.no_sums()
-        self._is_asked = self._is_changed = self._is_behind = False
+        self._is_asked = self._is_changed = False
         self._newest = inf
 
     @property
@@ -176,22 +167,13 @@ class Calibration:
             self._is_asked = False
             self._count(self._recent.first, self._recent.first + len(self._recent))
 
-    def settle(self) -> bool:
-        """Score some of the rows that wait for it; return whether others are left."""
-        if self._is_behind:
-            self._count(self._recent.first, self._recent.first + len(self._recent))
-        return self._is_behind
-
     def _count(self, first: int, stop: int) -> None:
-        """Count the rows from ``first`` on and before ``stop``, once all of them are scored."""
+        """Count the rows from ``first`` on and before ``stop``."""
         self._note_changes()
         table = self._recent
         numbers, moved = table.columns[0], table.moved
         placed = max(first, stop - self._recalibrated)
-        self._is_behind = not self._score_rows(max(first, placed - LONGEST_WINDOW), stop)
-        if self._is_behind:
-            self._newest = inf
-            return
+        self._score_rows(max(first, placed - LONGEST_WINDOW), stop)
         self._forget_counts()
         for begin, end in self._placed.missing(placed + moved, stop + moved):
             recalibration.note_places(numbers, (table.first, begin - moved, end - moved))
@@ -224,21 +206,15 @@ class Calibration:
             self._histograms[:] = 0
             self._counted, self._is_changed = _NOT_COUNTED, False
 
-    def _score_rows(self, first: int, stop: int) -> bool:
-        """Compute PIT values, scores and familiarity groups of the rows that lack them.
-
-        Return whether none lacks them any more. The first histograms take all rows at once.
-        """
+    def _score_rows(self, first: int, stop: int) -> None:
+        """Compute PIT values, scores and familiarity groups of the rows that lack them."""
         table, moved = self._recent, self._recent.moved
-        most = ALL_ROWS if self._histograms is NOTHING else self.most_rows
-        reach = self._scored.reach(first + moved, stop + moved, most)
-        for begin, end in self._scored.missing(first + moved, reach):
+        for begin, end in self._scored.missing(first + moved, stop + moved):
             rows = (begin - moved, end - moved)
             self._score(*rows)
             note_familiarity(table.columns, (table.first, *rows), self._history)
             if self._has_costs:
                 choice.note_weights(table.columns, (table.first, *rows), self._history)
-        return reach == stop + moved
 
 
 class RowRange:
@@ -250,11 +226,6 @@ class RowRange:
     def forget(self, changed: int) -> None:
         """Forget the rows from ``changed`` on."""
         self._stop = max(self._first, min(self._stop, changed))
-
-    def reach(self, first: int, stop: int, most: int) -> int:
-        """Return the last of ``most`` rows behind those in the range; at most ``stop``."""
-        begin = self._stop if self._first <= first <= self._stop else first
-        return min(stop, begin + most)
 
     def missing(self, first: int, stop: int) -> list[tuple[int, int]]:
         """Return first and end of rows that are not in the range, and extend it by them.
@@ -291,7 +262,7 @@ def own_scores(columns: Columns, window: RowWindow, scored: int) -> Floats:
     found, count, row = np.empty(OWN_RUNS), 0, window.newest
     while row >= first and count < OWN_RUNS:
         score = columns[0][NONCONFORMITY, row]
-        if row < stop and score >= 0.0:  # NaN while runs behind a late one wait for their scores
+        if row < stop and score >= 0.0:
             found[count] = score
             count += 1
         row = columns[1][PREVIOUS, row]
@@ -326,7 +297,7 @@ def group_of(runs: int) -> int:
     return 0 if runs == 0 else 1 if runs < MANY_RUNS else FAMILIAR
 
 
-@compiled
+@compiled_for_threads
 def note_familiarity(columns: Columns, rows: tuple[int, int, int], history: int) -> None:
     """Note for each of the rows the familiarity group of its user at its submission.
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.compiled import compiled
+from predictors.compiled import compiled, compiled_for_threads
 from predictors.memory.columns import (
     APPLICATION,
     COST,
@@ -118,7 +118,7 @@ def write_costs(numbers: Floats, row: int, costs: Costs, most: float) -> None:
         numbers[FIRST + place, row] = min(most, max(-most, difference))
 
 
-@compiled
+@compiled_for_threads
 def note_weights(columns: Columns, rows: tuple[int, int, int], history: int) -> None:
     """Note the weight of each of the rows: 1 / sqrt(k) for the k-th run of a burst.
 
@@ -154,7 +154,7 @@ def burst_runs(columns: Columns, row: int, first: int) -> int:
     return found
 
 
-@compiled
+@compiled_for_threads
 def slide_costs(
     users: Sums, cluster: Sums, columns: Columns, before: RowSpan, after: RowSpan
 ) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from predictors.compiled import compiled
+from predictors.compiled import compiled, compiled_for_threads
 from predictors.memory.columns import (
     FAMILIARITY,
     NONCONFORMITY,
@@ -142,7 +142,7 @@ def _mass(histograms: Histograms, mixture: Mixture, cell: int, width: int) -> fl
     return mass
 
 
-@compiled
+@compiled_for_threads
 def recount(
     histograms: Histograms, numbers: Floats, before: Ranges, now: tuple[int, int, int, int]
 ) -> Ranges:

@@ -1,7 +1,7 @@
 """The most recent jobs of a cluster as flat columns, in order of their end."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
 from typing import Any
 from weakref import ref
@@ -118,6 +118,20 @@ class RowChanges:
         """Return ``first``, and begin anew."""
         first, self.first = self.first, UNCHANGED
         return first
+
+
+class WeakCall:
+    """Calls a method without keeping its owner alive, which else would hold itself and its rows."""
+
+    __slots__ = ("_function", "_owner")
+
+    def __init__(self, method: Callable[..., None]) -> None:
+        bound: Any = method
+        self._function, self._owner = bound.__func__, ref(bound.__self__)
+
+    def __call__(self, *arguments: object) -> None:
+        """Call the method; the owner is the caller's."""
+        self._function(self._owner(), *arguments)
 
 
 class JobTable:
@@ -319,6 +333,11 @@ class JobTable:
         other = copy(self)
         other._become_own()  # noqa: SLF001 - of this class
         return other
+
+    def has_later(self, end_time: float, runs: int) -> bool:
+        """Return whether more than a number of runs ended after a time."""
+        row = self._stop - 1 - runs
+        return row >= self._first and end_time < self._numbers.item(END, row)
 
     def outcomes(self) -> tuple[Floats, Floats, Floats]:
         """Return runtimes, requests and ends of the runs, in order of their ends."""

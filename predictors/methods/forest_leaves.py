@@ -13,7 +13,7 @@ import numpy as np
 from predictors.compiled import compiled
 from predictors.distribution import RowIds
 from predictors.memory.columns import END, RUNTIME, Columns, Floats, Ids, JobQuery, within
-from predictors.memory.job_table import JobTable
+from predictors.memory.job_table import JobTable, WeakCall
 
 IN_LEAF = 16
 """Number of the newest runs of a leaf that count."""
@@ -109,7 +109,7 @@ class LeafIndex:
     ) -> None:
         self._table = table
         self._changes = table.watch()
-        self._compute = compute
+        self._compute = WeakCall(compute)
         self._linked = linked
         self._moved = table.moved
         self._stop = 0

@@ -54,6 +54,12 @@ an observation, and a start or an import observes many runs."""
 MOST_USERS = 500
 """Most users of whom it is counted which candidate of auto answers them."""
 
+LATE_RUNS = 64
+"""Most later runs behind which a run is learned at once: all of these are scored again."""
+
+FREED_RUNS = 500
+"""Runs that are freed at a time: a third of a millisecond, in which no other thread runs."""
+
 WARM_UP_RUNS = 300
 """Number of invented runs of a user, for a warm-up of the methods."""
 
@@ -110,19 +116,10 @@ class ClusterState:
         if isinstance(knn, Knn) and knn.given != standing.knn.now:
             self.predictors[Knn.name] = knn.retuned(standing.knn.now)
 
-    def settle(self) -> bool:
-        """Score some of the runs behind one that came late; return whether others are left."""
-        return sum(self._settle(name) for name in self.predictors) > 0
-
-    def _settle(self, name: str) -> bool:
-        method = self.predictors[name]
-        try:
-            return isinstance(method, DistributionMethod) and method.settle()
-        except Exception:
-            self._metrics.failures.labels(name, "observe").inc()
-            if self._throttle.count(name, "settle"):
-                log.exception("a method could not score its runs again", method=name)
-            return False
+    def is_late(self, completion: Completion) -> bool:
+        """Return whether more than LATE_RUNS runs are known that ended after this one."""
+        method, end = self.predictors[Attention.name], completion.end_time
+        return isinstance(method, DistributionMethod) and method.has_later(end, LATE_RUNS)
 
     @property
     def forest(self) -> Forest:
@@ -358,12 +355,19 @@ def _cluster_of(run: Completion) -> str | None:
     return run.submission.cluster
 
 
+def _end_of(run: Completion) -> float:
+    return run.end_time
+
+
 class LiveState:
     """The state of all clusters.
 
     A cluster appears with its first completion, unless there are ``max_clusters`` already: such
     a history was stored under another setting, or imported. Any other name shares one empty
     state, so that asking about clusters that do not exist takes no memory.
+
+    Attributes:
+        late: number of runs that came too late to be applied; a fold of the log has them.
 
     Raises:
         ValueError: the settings name a method or a parameter that does not exist.
@@ -375,6 +379,7 @@ class LiveState:
         self._metrics = metrics
         self._throttle = Throttle(FAILURE_SECONDS)
         self._unknown = ClusterState(settings, metrics)
+        self.late = 0
         self._clusters: dict[str, ClusterState] = {}
         self._running: dict[str, RunningJobs] = {}
 
@@ -400,6 +405,7 @@ class LiveState:
     def adopt(self, other: "LiveState") -> None:
         """Take over the state of another fold."""
         self._clusters, self._running = other._clusters, other._running  # noqa: SLF001 - of the same class
+        self.late = other.late
 
     def retune(self, standing: Mapping[str, ClusterParameters]) -> None:
         """Put adopted parameters in force, by cluster; other clusters stay unchanged."""
@@ -438,9 +444,17 @@ class LiveState:
         return self._running.setdefault(cluster, RunningJobs())
 
     def apply(self, completions: Iterable[Completion]) -> None:
-        """Observe completions, in order."""
+        """Observe completions, in order, but for those that come late.
+
+        Each would move the later runs of all tables, and change their scores: thousands of them
+        would keep requests waiting for seconds.
+        """
         for completion in completions:
-            if state := self._state_of(completion):
+            if (state := self._state_of(completion)) is None:
+                continue
+            if state.is_late(completion):
+                self.late += 1
+            else:
                 state.observe(completion, state.predictors)
 
     def remember(
@@ -450,6 +464,8 @@ class LiveState:
         standing: Mapping[str, ClusterParameters] | None = None,
     ) -> None:
         """Observe the parts of a history that ``memories`` require, each by cluster.
+
+        The recent part is observed in order of ends: none of its runs is late.
 
         Methods that rank their runs observe them first, and rank them in machine code that lets
         other threads run. Meanwhile the others observe. Only methods with a time window observe the
@@ -465,7 +481,8 @@ class LiveState:
         with ThreadPoolExecutor(1) as beside:
             ranking = []
             for cluster, runs in groupby(recent, key=_cluster_of):
-                runs_of_cluster, before = list(runs), runs_before if waiting == cluster else ()
+                runs_of_cluster = sorted(runs, key=_end_of)
+                before = runs_before if waiting == cluster else ()
                 if state := self._state_of(runs_of_cluster[0]):
                     own = {name: each for name, each in standing.items() if name == cluster}
                     state.remember(runs_of_cluster, state.ranked)
@@ -476,17 +493,12 @@ class LiveState:
                     state.remember_users(runs_of_cluster)
                     self.retune(own)
                     state.remember_window(before, runs_of_cluster)
+                while runs_of_cluster:  # freeing all at once would keep requests waiting
+                    del runs_of_cluster[-FREED_RUNS:]
                 if waiting == cluster:
                     waiting, runs_before = next(older_by_cluster, _NO_CLUSTER)
             for each in ranking:
                 each.result()
-
-    def settle(self) -> bool:
-        """Score some of the runs behind late ones, of one cluster; return whether others are left.
-
-        Until then answers come from the scores of before.
-        """
-        return any(state.settle() for state in self._clusters.values())
 
     def rank_runs(self) -> None:
         """Rank all runs under the active parameters, so that no request has to wait for it."""

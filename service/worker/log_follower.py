@@ -93,7 +93,7 @@ class LogFollower:
 
     def lag(self) -> int:
         """Return the number of durable completions that are not applied yet."""
-        return self._reader.lag() if self._reader else 0
+        return self._reader.lag() + self._live.late if self._reader else 0
 
     def stale_seconds(self) -> float:
         """Return the seconds since the log could last be read; 0 while it can be."""
@@ -152,7 +152,7 @@ class LogFollower:
             began = perf_counter()
             applied = self.step()
             self.is_catching_up = applied == COMPLETIONS_PER_TURN
-            if applied or self._live.settle():
+            if applied:
                 await asyncio.sleep(self._pause(perf_counter() - began))
                 continue
             if self.error is None:

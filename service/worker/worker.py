@@ -9,7 +9,6 @@ from math import inf
 
 import structlog
 
-from predictors.memory.calibration import Calibration
 from service.auth import Guard, read_pseudonyms
 from service.contract.answers import HealthAnswer, HealthStatus
 from service.metrics import Metrics
@@ -52,9 +51,8 @@ CATCHING_UP_ROUNDS = 1000
 """Completions at a time, and times: stored while the history was read again, and applied before
 its use."""
 
-SCORED_ROWS = 64
-"""Runs of a method that are scored again at a time, behind one that came late: some milliseconds.
-All others, thousands, would keep requests waiting for a second."""
+LATE_SHARE = 6
+"""Least time between two folds for late runs, in times of the last fold."""
 
 DAMAGED_SECONDS = 60.0
 """Seconds after which a damaged history is read again; an administrator has to restore it."""
@@ -181,7 +179,7 @@ class Worker:
         self._tasks = [
             asyncio.create_task(self._fold_and_follow()),
             asyncio.create_task(self._keep_house()),
-            asyncio.create_task(self._follow_erasures()),
+            asyncio.create_task(self._follow_changes()),
             asyncio.create_task(self.tuning.follow_parameters()),
             asyncio.create_task(self.tuning.run_rounds()),
             asyncio.create_task(self.queues.run()),
@@ -294,7 +292,6 @@ class Worker:
         self.starts.restart()
         self.follower.start(reader)
         if self._owns_process:
-            Calibration.most_rows = SCORED_ROWS
             settle_process()
             self.forecasts.start()
         self.metrics.ready.set(1)
@@ -346,37 +343,49 @@ class Worker:
             log.warning(surplus, held=len(stored), served=most, left_out=stored[most:][:LISTED])
         return stored[:most]
 
-    async def _follow_erasures(self) -> None:
-        """Read the history anew whenever a part of it was deleted, until cancelled."""
+    async def _follow_changes(self) -> None:
+        """Read the history anew whenever a part was deleted or runs came late, until cancelled."""
+        late_from = 0.0
         while True:
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
             if not self.follower.started:
                 continue
+            began = time.perf_counter()
             with suppress(StoreError):
                 if await asyncio.to_thread(self.store.erasures.last) != self._known_erasure:
-                    await self._learn_anew()
+                    await self._learn_anew("a part of the history was erased")
+                elif self.live.late and began >= late_from:
+                    await self._learn_anew("runs came late")
+                    late_from = began + LATE_SHARE * (time.perf_counter() - began)
 
-    async def _learn_anew(self) -> None:
-        """Replace the state by a new one from the present history."""
-        began = time.perf_counter()
+    async def _learn_anew(self, reason: str) -> None:
+        """Replace the state by a new one from the present history; answers come from the old one.
+
+        Args:
+            reason: for the log.
+        """
+        began, late, known = time.perf_counter(), self.live.late, self._known_erasure
         learned, reader = await self._fold_with_retries()
         await asyncio.to_thread(catch_up, learned, reader)
         self.recorder.note_erasure(self._known_erasure)
-        self.pseudonyms.forget()
         self.live.adopt(learned)
         self.starts.restart()
+        before = self.follower.restart(reader)
+        if self._known_erasure != known:
+            await self._forget()
+        if before is not None:
+            await asyncio.to_thread(before.close)
+        seconds = round(time.perf_counter() - began, 3)
+        log.info("learned anew", reason=reason, late=late, seconds=seconds)
+
+    async def _forget(self) -> None:
+        """Forget what was erased, outside of the state."""
+        self.pseudonyms.forget()
         self.queues.estimates.forget()
         for process in self._child_processes:
             await process.forget()
-        before = self.follower.restart(reader)
-        if before is not None:
-            await asyncio.to_thread(before.close)
         if self._owns_process:
             gc.freeze()
-        log.info(
-            "learned anew: a part of the history was erased",
-            seconds=round(time.perf_counter() - began, 3),
-        )
 
     async def _keep_house(self) -> None:
         """Read tokens and set gauges, until cancelled: changes of tokens count within seconds."""

@@ -235,36 +235,6 @@ def test_an_unknown_user_gets_the_request_and_the_interval_of_all_that_can_be(na
     assert answer.basis.reason == "cold-start"
 
 
-@every_method
-def test_runs_behind_a_late_one_are_scored_in_slices_and_answers_are_the_same_in_the_end(
-    name, monkeypatch
-):
-    monkeypatch.setattr(calibration.Calibration, "most_rows", 20)
-    runs = log(600)
-    late, job = runs[200], submission(1.2e6, request=7200, user="user3", application="a")
-    method, whole = told([*runs[:200], *runs[201:]], name), told([*runs, log(601)[-1]], name)
-    asked(method, job)
-    sizes = []
-    score = method._calibration._score
-    monkeypatch.setattr(
-        method._calibration,
-        "_score",
-        lambda begin, end: (sizes.append(end - begin), score(begin, end)),
-    )
-    before = method._calibration._histograms.copy()
-    method.observe(late)
-    asked(method, job)
-    assert np.array_equal(method._calibration._histograms, before), "counts of before"
-    method.observe(log(601)[-1])
-    turns = 0
-    while method.settle():
-        turns += 1
-    assert max(sizes) <= 20
-    assert turns >= 5
-    monkeypatch.undo()
-    assert asked(method, job) == asked(whole, job)
-
-
 def test_every_method_that_says_how_sure_it_is_is_held_to_this():
     assert {*METHODS, "auto"} == UNCERTAIN
 

@@ -1,5 +1,8 @@
 """What rounds have adopted is what a process answers by."""
 
+import gc
+from weakref import ref
+
 import numpy as np
 import pytest
 from msgspec import to_builtins
@@ -18,7 +21,7 @@ from predictors.tuning.adoption import Adopted
 from predictors.tuning.cluster_round import ClusterParameters, ClusterRound
 from service.metrics import Metrics
 from service.settings import Settings
-from service.worker.live_state import ClusterState, LiveState
+from service.worker.live_state import LATE_RUNS, LiveState
 from service.worker.tuning_rounds import adoptions
 
 CLUSTER = "default"
@@ -177,9 +180,75 @@ def test_a_cluster_too_many_learns_nothing_and_keeps_no_other_from_it():
     assert window.observed == ["1", "2", "3", "4", "5"]
 
 
-def test_every_method_of_a_cluster_can_score_its_runs_again():
-    state = ClusterState(Settings(), Metrics())
-    assert state.settle() is False
+def some_users(runs: int, begin: int = 0):
+    """Runs of three users, a minute apart, each as long as the number of its minute says."""
+    return [
+        a_run(f"{n}", start=60.0 * n - n % 977, runtime=1.0 + n % 977, user=f"u{n % 3}")
+        for n in range(begin, begin + runs)
+    ]
+
+
+def answers_of(state: LiveState):
+    """What all methods answer to jobs that are submitted later."""
+    cluster = state.of(CLUSTER)
+    jobs = [a_run("next", start=1e6, user=f"u{n}").submission for n in range(4)]
+    methods = {*cluster.predictors, "auto"}
+    return [(name, cluster.ask(name, job, USUAL)) for name in sorted(methods) for job in jobs]
+
+
+def test_late_runs_wait_for_a_fold_which_answers_as_if_all_had_come_in_time():
+    runs = some_users(900)
+    early, late = runs[:200] + runs[500:], runs[200:500]
+    live, in_time, anew = (LiveState(Settings(), Metrics()) for _ in range(3))
+    live.apply(early)
+    before = answers_of(live)
+    live.apply(late)
+    assert (live.late, answers_of(live)) == (300, before)
+    live.apply([runs[-1], *(replace(run, end_time=run.end_time + 1.0) for run in runs[-9:])])
+    assert live.late == 300, "runs that hardly any other has overtaken count at once"
+    in_time.apply(runs)
+    anew.remember([*early, *late], ())
+    live.adopt(anew)
+    assert live.late == 0
+    assert answers_of(live) == answers_of(in_time) != before
+
+
+def test_a_run_that_few_others_have_overtaken_counts_at_once_as_if_it_had_come_in_time():
+    runs = some_users(600)
+    place = len(runs) - 1 - LATE_RUNS
+    live, in_time = LiveState(Settings(), Metrics()), LiveState(Settings(), Metrics())
+    live.apply([*runs[:place], *runs[place + 1 :]])
+    before = answers_of(live)
+    live.apply(runs[place : place + 1])
+    in_time.apply(runs)
+    assert answers_of(live) == answers_of(in_time) != before
+    assert live.late == 0
+    live.apply(runs[place - 1 : place])
+    assert live.late == 1
+
+
+def test_a_state_that_is_replaced_is_freed_at_once():
+    """It has megabytes of rows, and what was there at a start is excluded from collections."""
+    live, anew = LiveState(Settings(), Metrics()), LiveState(Settings(), Metrics())
+    live.apply(some_users(300))
+    answers_of(live)
+    replaced = [ref(live.of(CLUSTER)), *map(ref, live.of(CLUSTER).predictors.values())]
+    gc.disable()
+    try:
+        live.adopt(anew)
+        assert [each() for each in replaced] == [None] * len(replaced)
+    finally:
+        gc.enable()
+
+
+def test_at_a_start_the_last_runs_are_those_that_ended_last_whatever_came_last():
+    runs = [a_run(str(n), start=1000.0 * n, runtime=60.0) for n in range(6)]
+    live = LiveState(Settings(), Metrics())
+    live.apply(runs[:1])
+    last_two = Counting(latest_jobs=2)
+    live.of(CLUSTER).predictors["knn"] = last_two
+    live.remember([*runs[3:], *runs[:3]], ())
+    assert last_two.observed == ["4", "5"]
 
 
 def test_after_a_start_limits_are_foreseen_as_by_a_fold_of_the_log():

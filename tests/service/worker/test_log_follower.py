@@ -13,6 +13,7 @@ class Log:
     """A log of so many completions, and of what was learned from it."""
 
     error = None
+    late = 0
 
     def __init__(self, completions):
         self.unread = list(range(completions))
@@ -24,9 +25,6 @@ class Log:
     def read(self, limit):
         read, self.unread = self.unread[:limit], self.unread[limit:]
         return read
-
-    def settle(self):
-        return False
 
     def apply(self, completions):
         self.learned += completions
