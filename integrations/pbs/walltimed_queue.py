@@ -261,7 +261,7 @@ def number_of(value, default=0):
     """Return a whole number from text or a number, else ``default``."""
     try:
         return int(float(value))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return default
 
 
@@ -272,7 +272,8 @@ def job_of(job_id, shown):
     """
     asked = table_in(shown, "Resource_List")
     submitted = instant(shown.get("ctime"))
-    if submitted is None or job_id.split(".")[0].endswith("[]"):
+    is_array = job_id.split(".")[0].endswith("[]")
+    if submitted is None or is_array or name(job_id) != job_id:
         return None
     cores = min(max(1, number_of(asked.get("ncpus"), 1)), MOST_CORES)
     memory = kibibytes(asked.get("mem"))
@@ -339,7 +340,10 @@ def sizes_of(shown):
         taken = number_of(table_in(node, "resources_assigned").get("ncpus"))
         usable = taken if UNUSABLE.search(str(node.get("state", ""))) else there
         queue = name(node.get("queue"))
-        sizes[queue] = sizes.get(queue, 0) + usable
+        if 0 < usable <= MOST_CORES:
+            sizes[queue] = min(sizes.get(queue, 0) + usable, MOST_CORES)
+        else:
+            sizes.setdefault(queue, 0)
     return sizes
 
 

@@ -72,7 +72,7 @@ NO_QUEUE = "squeue --json printed no list of jobs"
 
 _LIST = re.compile(r'"jobs"\s*:\s*\[')
 
-_TASKS = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+_TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 
 class UnreadableQueueError(Exception):

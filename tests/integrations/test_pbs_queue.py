@@ -11,6 +11,7 @@ import pytest
 import site_scripts
 from asgi_client import InProcess
 from fake_service import fake_service, http
+from odd_logs import VALUES as ODD_VALUES
 from site_scripts import Looks
 
 from service.contract.queue_bodies import QueueBody
@@ -597,3 +598,43 @@ def test_one_look_reports_the_runs_and_hands_the_queue_over(program, options, tm
         assert program.main([*map(str, words), "--url", service.url]) == 0
     called = sorted(head.split()[1].partition("?")[0] for head in service.headers)
     assert called == ["/v1/adapters/pbs/accounting", "/v1/clusters/default/snapshot"]
+
+
+ODD = (*ODD_VALUES, "Infinity", "-inf", None, [], {}, ["x"], True, -1, 1.5, [["x"]], "x" * 5000)
+RESOURCES = ("ncpus", "mem", "walltime", "select", "walltimed_prediction")
+
+
+def taken(body, **pools):
+    """The queue as the service takes it."""
+    return QueueBody.model_validate_json(
+        json.dumps({"pools": [{"processors": 1}], **body, **pools})
+    )
+
+
+@pytest.mark.parametrize("field", [*captured("qstat")["Jobs"]["1.pbsnode"], "stime", *RESOURCES])
+def test_no_odd_value_of_one_job_keeps_the_others_from_being_handed_over(follower, field):
+    whole = captured("qstat")["Jobs"]["1.pbsnode"] | {"stime": WHEN}
+    for value in ODD:
+        asked = whole["Resource_List"] | {field: value}
+        odd = whole | ({"Resource_List": asked} if field in RESOURCES else {field: value})
+        for state in ("Q", "R"):
+            jobs = {"1.hill": {"job_state": state} | odd, "2.hill": whole}
+            found = taken(follower.queue_of({"Jobs": jobs}))
+            assert "2.hill" in {job.job_id for job in found.waiting}, value
+
+
+@pytest.mark.parametrize("value", ["", "x" * 400, "\n", "1\u2028", "7[].hill"])
+def test_a_job_without_an_id_that_the_service_takes_is_left_out(follower, value):
+    body = follower.queue_of({"Jobs": {value: job(), "8.hill": job()}})
+    assert [each.job_id for each in taken(body).waiting] == ["8.hill"]
+
+
+@pytest.mark.parametrize("field", [*next(iter(captured("pbsnodes")["nodes"].values())), "ncpus"])
+def test_no_odd_value_of_one_node_keeps_the_others_from_being_counted(follower, field):
+    (whole,) = captured("pbsnodes")["nodes"].values()
+    for value in ODD:
+        odd = whole | {field: value}
+        if field == "ncpus":
+            odd = whole | {"resources_available": {"ncpus": value}}
+        pools = follower.pools_of({"nodes": {"a": odd, "b": whole | {"queue": "long"}}})
+        assert taken({}, pools=pools).pools[-1].processors == 2, value

@@ -61,6 +61,23 @@ def json_document(changes):
     return json.dumps({"jobs": [job]})
 
 
+JOBCOMP = {
+    "jobid": 1, "username": "ada", "account": "proj", "partition": "batch", "job_name": "cfd",
+    "cluster": "hill", "state": "COMPLETED", "elapsed": 3600, "time_limit": 7200, "total_cpus": 4,
+    "total_nodes": 1, "qos": "high", "work_dir": "/home/ada", "@submit": "2024-03-01T09:56:40",
+    "@start": "2024-03-01T10:01:00", "@end": "2024-03-01T11:01:00",
+}  # fmt: skip
+
+
+def jobcomp_document(changes):
+    """A document of jobcomp; values are texts, and numbers where they are some."""
+    numbers = {
+        field: int(value) if value.isdecimal() and len(value) < 30 else value
+        for field, value in changes.items()
+    }
+    return json.dumps(JOBCOMP | numbers) + "\n"
+
+
 TABLE = {
     "job_id": "1", "user": "ada", "queue": "batch", "application": "cfd", "status": "completed",
     "submit_time": "1709287000", "start_time": "1709287260", "end_time": "1709290860",
@@ -90,6 +107,7 @@ WRITERS = {
     "swf": ("swf", swf_line, [str(place) for place in range(18)]),
     "csv": ("csv", table, [*TABLE]),
     "json": ("sacct", json_document, JOB_FIELDS),
+    "jobcomp": ("sacct", jobcomp_document, [*JOBCOMP]),
 }
 VALUES = (
     "", "Unknown", "None", "UNLIMITED", "Partition_Limit", "INVALID", "-1", "0", "4294967294",

@@ -211,7 +211,16 @@ JSON = {
     ),
     "required.CPUs": always({}),
 }  # fmt: skip
-RULES = {"pbs": PBS, "swf": SWF, "csv": CSV, "json": JSON}
+JOBCOMP_TIMES = times("@submit", "@start", "@end")
+JOBCOMP = {
+    "jobid": NAMES["JobIDRaw"], "username": name("user"), "account": name("project"),
+    "partition": name("queue"), "job_name": name("application"), "cluster": name("cluster"),
+    "state": JSON["state.current"], "elapsed": ELAPSED, "time_limit": always(Reason.NO_LIMIT),
+    "total_cpus": always({"processors": None}), "total_nodes": always(Reason.NEVER_RAN),
+    "qos": name("fact qos"), "work_dir": name("fact work_dir", longest=4096),
+    "@submit": JOBCOMP_TIMES[0], "@start": JOBCOMP_TIMES[1], "@end": JOBCOMP_TIMES[2],
+}  # fmt: skip
+RULES = {"pbs": PBS, "swf": SWF, "csv": CSV, "json": JSON, "jobcomp": JOBCOMP}
 
 LAST_OF_PBS = ("Exit_status", "resources_used.cput", "resources_used.walltime")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from odd_logs import VALUES
 
 from service.contract.queue_bodies import QueueBody
 from service.slurm_updater.machine import Machine, pools_of, read_nodes
@@ -65,6 +66,20 @@ def test_waiting_jobs_come_in_the_order_of_their_priority(shown):
 def test_the_prediction_that_the_filter_noted_is_named(shown, comment, named):
     (job,) = read([one(shown, admin_comment=comment)])["waiting"]
     assert job.get("prediction_id") == named
+
+
+ODD = (*VALUES, None, [], {}, ["x"], {"set": True}, True, -1, 1.5, [["x"]], "x" * 5000)
+
+
+@pytest.mark.parametrize("field", [*json.loads(SHOWN.read_text("utf-8"))["jobs"][0]])
+def test_no_odd_value_of_one_job_keeps_the_others_from_being_handed_over(shown, field):
+    whole = one(shown, job_id=99999)
+    for value in ODD:
+        numbers = (int(value),) if isinstance(value, str) and value.isdecimal() else ()
+        for odd in (value, *numbers, *({"set": True, "number": each} for each in numbers)):
+            body = read([one(shown) | {field: odd}, whole])
+            taken = QueueBody.model_validate_json(json.dumps(body | {"pools": [{"processors": 1}]}))
+            assert "99999" in {job.job_id for job in taken.waiting}, odd
 
 
 def one(shown, **fields):
