@@ -321,6 +321,9 @@ def queue_of(shown):
                 fields["held"] = True  # Others start first.
             if reason:
                 fields["reason"] = reason
+            planned = instant(table_in(job, "estimated").get("start_time"))
+            if planned is not None:
+                fields["scheduler_start"] = planned
             waiting.append((-number_of(job.get("Priority")), fields["submit_time"], fields))
     waiting.sort(key=lambda each: each[:2])
     return {"running": running, "waiting": [fields for _, _, fields in waiting]}
@@ -368,14 +371,19 @@ def hold_back(waiting, sizes):
 def snapshot(options):
     """Return the body of ``PUT /v1/clusters/{cluster}/snapshot``."""
     taken_at = time.time()
-    jobs = queue_of(shown_by([options.qstat, "-f", "-t"], options.timeout))
+    jobs = shown_by([options.qstat, "-f", "-t"], options.timeout)
     nodes = shown_by([options.pbsnodes, "-a"], options.timeout)
-    pools = pools_of(nodes)
+    return body_of(jobs, nodes, taken_at, options.depth)
+
+
+def body_of(shown_jobs, shown_nodes, taken_at, depth):
+    """Return the same of what qstat and pbsnodes show."""
+    pools = pools_of(shown_nodes)
     if not pools:
         raise ValueError("pbsnodes shows no processors that run jobs")
-    hold_back(jobs["waiting"], sizes_of(nodes))
-    rules = {"policy": "easy", "depth": options.depth}
-    return dict(jobs, taken_at=taken_at, pools=pools, **rules)
+    jobs = queue_of(shown_jobs)
+    hold_back(jobs["waiting"], sizes_of(shown_nodes))
+    return dict(jobs, taken_at=taken_at, pools=pools, policy="easy", depth=depth)
 
 
 def hand_over(body, options):

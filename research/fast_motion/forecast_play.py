@@ -1,29 +1,34 @@
-"""Asks a service, as the updater does, when the waiting jobs of a recorded play will start."""
+"""Asks a service when the waiting jobs of a recorded play will start."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from fast_cluster import ClusterError, free_ports
-from forecast_scores import HOUR, ToldStart
-from installation import CLUSTER
+from forecast_scores import HOUR, ToldStart, table_of, write_told
+from installation import CLUSTER, Window, run_of
 from msgspec.structs import replace
-from recorded_queues import QueueRecord, read_records
+from recorded_plays import played_in, rows_in
+from recorded_queues import PbsQueueRecord, QueueRecord, read_records
 
-from predictors.jobs import Completion
+from predictors.jobs import Completion, Submission
 from service.slurm_updater.machine import Machine, read_nodes
 from service.slurm_updater.service_calls import HandOver
-from service.slurm_updater.slurm import ControllerSettings, settings_in
+from service.slurm_updater.slurm import ControllerSettings
 from service.store import ReportedCompletion, open_store
 from terminal.client import Client, ServiceUnreachableError
+
+STATES_OF_PBS = {"0": "COMPLETED", "-29": "TIMEOUT"}
+"""States of runs by exit status."""
 
 READY_SECONDS, FORECAST_SECONDS = 600.0, 600.0
 """Real seconds in which the service is to be ready, and to forecast a queue."""
@@ -31,55 +36,96 @@ READY_SECONDS, FORECAST_SECONDS = 600.0, 600.0
 SNAPSHOT = f"/v1/clusters/{CLUSTER}/snapshot"
 
 
-class Asking:
+AnyQueueRecord = QueueRecord | PbsQueueRecord
+
+
+class Asking(Protocol):
+    """Hands a recorded queue to a service, as the program beside the resource manager does."""
+
+    def send(self, client: Client, record: Any, zero: float) -> str | None:
+        """Send a record; return the obstacle, if there is one.
+
+        Args:
+            record: of the kind of the resource manager.
+            zero: Unix seconds at which second 0 of the play is for the service.
+        """
+
+
+class AskingAsUpdater:
+    """Hands over as the updater of Slurm does.
+
+    Args:
+        site: configuration of the play's slurmctld.
+    """
+
+    def __init__(self, site: ControllerSettings) -> None:
+        self._site = site
+
+    def send(self, client: Client, record: QueueRecord, zero: float) -> str | None:
+        """Send what squeue and sinfo showed."""
+        machine = Machine(nodes=read_nodes(record.nodes), takes=self._site.takes)
+        hand_over = HandOver(client, CLUSTER, clock=lambda: zero + record.at)
+        return hand_over.send(self._site, record.shown(zero), machine)
+
+
+class AskingAsFollower:
+    """Hands over as the follower of PBS does.
+
+    Args:
+        submitted: jobs of the log, by their ids in the play.
+    """
+
+    def __init__(self, submitted: Mapping[str, Submission]) -> None:
+        self._submitted = submitted
+
+    def send(self, client: Client, record: PbsQueueRecord, zero: float) -> str | None:
+        """Send what qstat and pbsnodes showed."""
+        client.call("PUT", SNAPSHOT, record.shown(zero, self._submitted))
+        return None
+
+
+class Told:
     """A service that knows what ended before a play, and is told what ends in it.
 
     Args:
         client: of the service.
-        site: configuration of the play's slurmctld.
+        asking: hands queues over.
         zero: Unix seconds at which second 0 of the play is for the service.
         runs: of the play, in the order of their ends; times are seconds of the play.
     """
 
     def __init__(
-        self, client: Client, site: ControllerSettings, zero: float, runs: Sequence[Completion]
+        self, client: Client, asking: Asking, zero: float, runs: Sequence[Completion]
     ) -> None:
         self._client = client
-        self._site = site
+        self._asking = asking
         self._zero = zero
         self._runs = list(runs)
-        self._now = zero
-        self._hand_over = HandOver(client, CLUSTER, clock=lambda: self._now)
 
-    def ask(self, record: QueueRecord) -> dict[str, dict[str, Any]]:
+    def ask(self, record: AnyQueueRecord) -> dict[str, dict[str, Any]]:
         """Return the waiting jobs of a record by id, as the service shows them.
 
         Raises:
             ClusterError: the service refuses the queue, or does not forecast it in time.
         """
-        self._now = self._zero + record.at
-        self._tell_ends(record.at)
-        machine = Machine(nodes=read_nodes(record.nodes), takes=self._site.takes)
-        shown = None
-        while shown is None:  # the first forecast may fail: its policy is compiled meanwhile
-            obstacle = self._hand_over.send(self._site, record.shown(self._zero), machine)
-            if obstacle:
-                raise ClusterError(obstacle)
-            shown = self._forecast()
-        return {job["job_id"]: job for job in shown["jobs"] if job["state"] == "waiting"}
-
-    def _tell_ends(self, at: float) -> None:
-        ended = [run for run in self._runs if run.end_time <= at]
+        ended = [run for run in self._runs if run.end_time <= record.at]
         self._runs = self._runs[len(ended) :]
         self._client.observe(*(shifted(run, self._zero) for run in ended))
+        shown = None
+        while shown is None:  # the first forecast may fail: its policy is compiled meanwhile
+            obstacle = self._asking.send(self._client, record, self._zero)
+            if obstacle:
+                raise ClusterError(obstacle)
+            shown = self._forecast(self._zero + record.at)
+        return {job["job_id"]: job for job in shown["jobs"] if job["state"] == "waiting"}
 
-    def _forecast(self) -> Any:
+    def _forecast(self, now: float) -> Any:
         """Return the queue once it is forecast; None if that failed."""
         end = time.monotonic() + FORECAST_SECONDS
         while time.monotonic() < end:
             answer = self._client.call("GET", f"{SNAPSHOT}?limit=100000")
             shown = msgspec.json.decode(answer)
-            if shown["forecast_at"] is not None and abs(shown["forecast_at"] - self._now) < 0.01:
+            if shown["forecast_at"] is not None and abs(shown["forecast_at"] - now) < 0.01:
                 return shown
             if shown["forecast_error"] is not None:
                 return None
@@ -88,8 +134,8 @@ class Asking:
 
 
 def told_starts(
-    directory: Path,
-    name: str,
+    records: Sequence[AnyQueueRecord],
+    asking: Asking,
     history: Sequence[Completion],
     runs: Mapping[str, Completion],
     method: str,
@@ -97,22 +143,21 @@ def told_starts(
     """Yield the told starts of all waiting jobs of a play at all recorded times.
 
     Args:
-        name: of the play.
+        records: queues of the play.
+        asking: hands them over.
         history: runs that had ended before; times are seconds of the play, below 0.
-        runs: those of the play by Slurm's job id, likewise.
+        runs: those of the play by the resource manager's job id, likewise.
         method: the one that predicts.
     """
-    records = list(read_records(directory / f"{name}.queue.gz"))
     if not records:
         raise ClusterError("No job waited in this play.")
     zero = float(int(time.time() - records[-1].at - HOUR))
-    site = settings_in((directory / "site/config.txt").read_text())
     ends = sorted(runs.values(), key=lambda run: run.end_time)
     seen: set[str] = set()
     with a_service(history, zero, method) as client:
-        asking = Asking(client, site, zero, ends)
+        service = Told(client, asking, zero, ends)
         for record in records:
-            planned, told = record.planned(), asking.ask(record)
+            planned, told = record.planned(), service.ask(record)
             for job_id, run in runs.items():
                 if job_id not in told or run.start_time < record.at:
                     continue
@@ -188,3 +233,75 @@ def shifted(run: Completion, seconds: float) -> Completion:
     job = replace(run.submission, submit_time=run.submission.submit_time + seconds)
     start, end = run.start_time + seconds, run.end_time + seconds
     return replace(run, submission=job, start_time=start, end_time=end)
+
+
+Runs = Mapping[str, Completion]
+
+
+class PlayedLog(NamedTuple):
+    """The log of a play.
+
+    Attributes:
+        window: that is played.
+        logged: all runs of the log, on the clock of the play.
+        cpus: of each node, which jobs take whole.
+    """
+
+    window: Window
+    logged: Sequence[Completion]
+    cpus: int = 1
+
+
+class Means(NamedTuple):
+    """How the queue of a resource manager is handed over.
+
+    Attributes:
+        scheduler: its name.
+        asking: returns, of the runs of a play by id, what hands queues over.
+        kind: of its records.
+        first_id: number of the first job of a play.
+    """
+
+    scheduler: str
+    asking: Callable[[Runs], Asking]
+    kind: type[QueueRecord] | type[PbsQueueRecord]
+    first_id: int = 1
+
+
+def score_forecasts(directory: Path, log: PlayedLog, method: str, means: Means) -> None:
+    """Ask a service about the recorded queues, and print how near the told starts came.
+
+    Args:
+        directory: of the plays.
+        log: that was played.
+        method: that predicts.
+        means: of the resource manager.
+    """
+    numbers = log.window.workload.trace.job.tolist()
+    of_job = {number: run.submission for number, run in zip(numbers, log.logged, strict=True)}
+    history = [as_taken(run, log.cpus) for run in log.logged if run.end_time <= 0]
+    for name in played_in(json.loads((directory / "play.json").read_text())):
+        rows = enumerate(rows_in(directory / f"{name}.csv.gz"), means.first_id)
+        runs = {
+            str(place): played_run(of_job[int(row["job"])], row, str(place), log.cpus)
+            for place, row in rows
+        }
+        records = list(read_records(directory / f"{name}.queue.gz", means.kind))
+        told = list(told_starts(records, means.asking(runs), history, runs, method))
+        write_told(directory / f"{name}.told.csv", told)
+        print(f"{name} play, {method}: errors in minutes")
+        print("\n".join(table_of(told, means.scheduler)))
+
+
+def played_run(job: Submission, row: Mapping[str, str], job_id: str, cpus: int) -> Completion:
+    """Return a run of a play under its id in Slurm; times are seconds of the play."""
+    state = STATES_OF_PBS.get(row["state"], row["state"])
+    submitted = replace(job, job_id=job_id, submit_time=float(row["submit"]))
+    return as_taken(run_of(submitted, float(row["start"]), float(row["end"]), state), cpus)
+
+
+def as_taken(run: Completion, cpus: int) -> Completion:
+    """Return a run with the processors of the whole nodes that it takes."""
+    job = run.submission
+    whole = cpus * -(-(job.requested_processors or 1) // cpus)
+    return replace(run, submission=replace(job, requested_processors=whole))

@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from recorded_plays import Likeness, RecordedPlay
-from slurm_play import PLAYS, comparisons, said_of_installed, twins_of
+from recorded_plays import PLAYS, Likeness, RecordedPlay
+from slurm_play import comparisons, said_of_installed, twins_of
 
 from predictors.base import DEFAULT_METHOD
 from simulator.scheduling.measures import bounded_slowdown

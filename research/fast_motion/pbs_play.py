@@ -13,17 +13,21 @@ import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fast_cluster import ClusterError
 from fast_pbs import PRINTED, FastPbs
+from forecast_play import AskingAsFollower, Means, PlayedLog, score_forecasts
 from played_pbs import PlayedServer, plain_server, read_server
 from player import Player, PlayJob, Speeds
 from private_pbs import PREFIX, reason_to_skip
 from recorded_plays import write_play
-from slurm_play import LogJob, fitting, jobs_of, parser_of, play_all, run
+from recorded_queues import PbsQueueRecord, RecordingPlayer, pbs_queue
+from slurm_play import LogJob, fitting, jobs_of, parser_of, play_all, run, window_of
 
+from predictors.jobs import Completion
 from simulator.scheduling.pbs_configuration import read_pbs_configuration
 from simulator.scheduling.pbs_formula import LENGTH
 from simulator.scheduling.slurm_rules import SlurmCluster
@@ -63,7 +67,7 @@ def play_once(
         cluster = read_pbs_configuration(site).cluster
         assert cluster is not None  # noqa: S101 - the site has nodes
         fit = fitting(jobs, cluster)
-        player = Player(server, speeds, 60 * options.longest)
+        player = player_of(server, speeds, options, file)
         ids = player.play([play_job(job, cluster) for job in fit])
         rows = list(rows_of(server.accounting_log(), player.zero, ids, fit))
         write_play(file, rows)
@@ -77,6 +81,16 @@ def play_once(
             "cycle_seconds": cycle_seconds(log),
             "not_completed": sum(row["state"] != "0" for row in rows),
         }
+
+
+def player_of(server: FastPbs, speeds: Speeds, options: argparse.Namespace, file: Path) -> Player:
+    """Return a player, which records the queue where forecasts are wanted."""
+    longest = 60 * options.longest
+    if not vars(options).get("forecasts"):
+        return Player(server, speeds, longest)
+    queues = file.with_name(file.name.replace(".csv.", ".queue."))
+    shown = partial(pbs_queue, server)
+    return RecordingPlayer(server, speeds, longest, None, file=queues, shown=shown)
 
 
 def rows_of(
@@ -125,6 +139,19 @@ def play_pbs(options: argparse.Namespace) -> None:
     for change in played.changes:
         print(f"site: {change}")
     play_all(options, len(jobs), lambda file: play_once(file, played, jobs, options))
+    if "forecasts" in vars(options):
+        window = window_of(options)
+        score_forecasts(
+            options.output,
+            PlayedLog(window, window.runs(lambda queue: queue, 0)),
+            options.forecasts,
+            Means("OpenPBS", asking_of, PbsQueueRecord, first_id=0),
+        )
+
+
+def asking_of(runs: Mapping[str, Completion]) -> AskingAsFollower:
+    """Return what hands the queues of a play over."""
+    return AskingAsFollower({job_id: run.submission for job_id, run in runs.items()})
 
 
 def parsed() -> argparse.Namespace:

@@ -28,6 +28,8 @@ COLUMNS = (
     "site_factor",
 )  # fmt: skip
 
+PLAYS = ("first", "second")
+
 EPILOG, CYCLE = 3, 1.0
 """Seconds of the fast clock that an end and a backfill cycle take."""
 
@@ -64,6 +66,11 @@ class RecordedPlay(NamedTuple):
     def overrun(self) -> Integers:
         """Seconds by which jobs ran longer than they were to: launches and completions."""
         return self.end - self.start - self.wanted_run
+
+
+def played_in(notes: Mapping[str, Any]) -> list[str]:
+    """Return the names of the plays that were made."""
+    return [name for name in PLAYS if name in notes]
 
 
 def rows_in(file: Path) -> list[dict[str, str]]:

@@ -1,26 +1,35 @@
-"""The queue of a play as squeue and sinfo show it, recorded every half hour of its clock."""
+"""The queue of a play as its resource manager shows it, recorded every half hour of its clock."""
 
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from fast_cluster import FastCluster
+from fast_pbs import FastPbs
 from msgspec.structs import asdict
-from player import Player, PlayJob, Speeds
+from player import Cluster, Player, PlayJob, Speeds
 
+from predictors.jobs import Submission
 from service.slurm_updater.slurm import NODE_FORMAT
 from service.slurm_updater.squeue import jobs_in
+
+sys.path.append(str(Path(__file__).parents[2] / "integrations/pbs"))
+
+import walltimed_queue  # type: ignore[import-not-found] # beside PBS it is a program
 
 EVERY, SOON = 1800.0, 90.0
 """Seconds of the clock between two records, and from a submission to one of those that wait."""
 
 ENDED = frozenset({"COMPLETED", "TIMEOUT", "FAILED", "CANCELLED"})
 
-TIMES = ("submit_time", "start_time")
+TIMES = ("submit_time", "start_time", "scheduler_start")
+
+NAMES = ("user", "group", "queue", "application")
 
 
 class QueueRecord(NamedTuple):
@@ -56,21 +65,76 @@ def moved(job: dict[str, Any], seconds: float) -> dict[str, Any]:
     return {**job, **times}
 
 
+class PbsQueueRecord(NamedTuple):
+    """The queue of PBS at one time.
+
+    Attributes:
+        at: second of the play.
+        body: what the follower hands over; times are seconds of the play.
+    """
+
+    at: float
+    body: Mapping[str, Any]
+
+    def shown(self, zero: float, submitted: Mapping[str, Submission]) -> dict[str, Any]:
+        """Return what is handed over where second 0 of the play is another time.
+
+        Args:
+            submitted: jobs of the log by id: in a play all are of one user.
+        """
+        lists = {
+            kind: [
+                moved({**job, **names_of(submitted[job["job_id"]])}, zero)
+                for job in self.body[kind]
+            ]
+            for kind in ("running", "waiting")
+        }
+        return {**self.body, **lists, "taken_at": zero + self.at}
+
+    def planned(self) -> dict[str, float]:
+        """Return the starts that PBS plans for waiting jobs, in seconds of the play."""
+        waiting = self.body["waiting"]
+        return {
+            job["job_id"]: job["scheduler_start"] for job in waiting if "scheduler_start" in job
+        }
+
+
+def names_of(job: Submission) -> dict[str, str]:
+    """Return the names of a submission that it has."""
+    found = {name: getattr(job, name) for name in NAMES}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+AnyRecord = TypeVar("AnyRecord", QueueRecord, PbsQueueRecord)
+
+
 class RecordingPlayer(Player):
     """A player that records the queue.
 
     Args:
+        cluster: without jobs.
+        speeds: of the clock.
+        longest: real seconds that the play may take.
+        zero: see ``Player``.
         file: gets a line for each record, compressed; those of a play that ends early stay.
+        shown: returns the fields of a record but ``at``; it is called with ``zero``.
 
     Attributes:
         has_recorded: whether there is a record.
     """
 
-    def __init__(
-        self, cluster: FastCluster, speeds: Speeds, longest: float, zero: int | None, *, file: Path
+    def __init__(  # noqa: PLR0913 - those of a player, and two
+        self,
+        cluster: Cluster,
+        speeds: Speeds,
+        longest: float,
+        zero: int | None,
+        *,
+        file: Path,
+        shown: Callable[[float], dict[str, Any]],
     ) -> None:
         super().__init__(cluster, speeds, longest, zero)
-        self._slurm = cluster
+        self._shown = shown
         self._file = file
         self._due = -inf
         self.has_recorded = False
@@ -97,16 +161,31 @@ class RecordingPlayer(Player):
         if self._submitted <= self._watch.reported:
             return
         self._clock.go_on(self._speeds.slow)
-        shown = self._slurm.run("squeue", "--all", "--json", "-t", "PD,R,CF,S")
-        nodes = self._slurm.run("sinfo", "--all", "-h", "-N", f"--format={NODE_FORMAT}")
-        record = {
-            "at": now - self.zero,
-            "jobs": list(kept(shown.encode(), self.zero)),
-            "nodes": nodes,
-        }
+        record = {"at": now - self.zero, **self._shown(self.zero)}
         with gzip.open(self._file, "at", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         self.has_recorded = True
+
+
+def slurm_queue(cluster: FastCluster, zero: float) -> dict[str, Any]:
+    """Return the queue and the nodes as the updater reads them."""
+    shown = cluster.run("squeue", "--all", "--json", "-t", "PD,R,CF,S")
+    nodes = cluster.run("sinfo", "--all", "-h", "-N", f"--format={NODE_FORMAT}")
+    return {"jobs": list(kept(shown.encode(), zero)), "nodes": nodes}
+
+
+def pbs_queue(server: FastPbs, zero: float) -> dict[str, Any]:
+    """Return what the follower hands over."""
+    jobs, nodes = (
+        walltimed_queue.document_in(server.run(*command, "-F", "json"), command[0])
+        for command in (("qstat", "-f", "-t"), ("pbsnodes", "-a"))
+    )
+    body = walltimed_queue.body_of(jobs, nodes, zero, depth=1)
+    for kind in ("running", "waiting"):
+        body[kind] = [
+            {**moved(job, -zero), "job_id": job["job_id"].partition(".")[0]} for job in body[kind]
+        ]
+    return {"body": body}
 
 
 def kept(shown: bytes, zero: float) -> Iterator[dict[str, Any]]:
@@ -115,16 +194,16 @@ def kept(shown: bytes, zero: float) -> Iterator[dict[str, Any]]:
         fields = {name: value for name, value in asdict(job).items() if value not in (None, "")}
         if fields.get("job_state") in ENDED:
             continue
-        times = {name: (fields.get(name) or 0) - zero for name in TIMES}
+        times = {name: (fields.get(name) or 0) - zero for name in TIMES[:2]}
         # Before it plans a job, Slurm shows 1970.
         yield {**fields, **{name: at if at >= 0 else None for name, at in times.items()}}
 
 
-def read_records(file: Path) -> Iterator[QueueRecord]:
+def read_records(file: Path, kind: type[AnyRecord]) -> Iterator[AnyRecord]:
     """Yield the records of a play; the last one may be cut off."""
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         try:
             for line in lines:
-                yield QueueRecord(**json.loads(line))
+                yield kind(**json.loads(line))
         except (EOFError, json.JSONDecodeError):
             return

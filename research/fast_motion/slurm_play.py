@@ -16,36 +16,37 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from fast_clock import NoCompilerError
 from fast_cluster import ClusterError, FastCluster, check_slurm, mount_into, unix_of
-from forecast_play import told_starts
-from forecast_scores import table_of, write_told
-from installation import Installation, Window, as_submitted, run_of, words_of
+from forecast_play import AskingAsUpdater, Means, PlayedLog, score_forecasts
+from installation import Installation, Window, as_submitted, words_of
 from installed_cluster import InstalledCluster, add_users, check_installed
-from msgspec.structs import replace as with_fields
 from played_conf import PlayedConf, plain_conf, read_conf
 from player import Player, PlayJob, Speeds, TooFastError
 from recorded_plays import (
     CYCLE,
+    PLAYS,
     Likeness,
     RecordedPlay,
     interval_of,
     logged_times,
+    played_in,
     read_play,
-    rows_in,
     rules_of,
     starts_under,
     twin_starts,
     write_play,
 )
-from recorded_queues import RecordingPlayer
+from recorded_queues import QueueRecord, RecordingPlayer, slurm_queue
 
 from predictors.aged_length import largest_site_factor, site_factor
-from predictors.jobs import Completion, Submission
+from predictors.jobs import Submission
+from service.slurm_updater.slurm import settings_in
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
@@ -58,8 +59,6 @@ from simulator.traces.swf import read_swf
 from simulator.traces.trace import Integers
 
 DAY = 86400
-
-PLAYS = ("first", "second")
 
 PLAIN = ("easy", "conservative")
 
@@ -231,7 +230,8 @@ def player_of(
     if not vars(options).get("forecasts"):
         return Player(cluster, speeds, longest, zero)
     queues = file.with_name(file.name.replace(".csv.", ".queue."))
-    return RecordingPlayer(cluster, speeds, longest, zero, file=queues)
+    shown = partial(slurm_queue, cluster)
+    return RecordingPlayer(cluster, speeds, longest, zero, file=queues, shown=shown)
 
 
 def play_as_far(player: Player, jobs: Sequence[PlayJob]) -> str:
@@ -334,11 +334,6 @@ def play_all(
         notes_file.write_text(json.dumps(notes, indent=1) + "\n")
 
 
-def played_in(notes: Mapping[str, Any]) -> list[str]:
-    """Return the names of the plays that were made."""
-    return [name for name in PLAYS if name in notes]
-
-
 def twins_of(directory: Path) -> Iterator[tuple[str, RecordedPlay, Integers]]:
     """Yield the name of each play, the play, and the starts of its twin."""
     notes = json.loads((directory / "play.json").read_text())
@@ -438,6 +433,10 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--longest", type=float, default=30, help="minutes that a play may take")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
+    parser.add_argument(
+        "--forecasts", metavar="METHOD", default=argparse.SUPPRESS, help="record the queue every "
+        "half hour, then ask a service when the waiting jobs will start",
+    )  # fmt: skip
     return parser
 
 
@@ -458,10 +457,6 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--cpus-per-node", dest="cpus", type=int, default=1, metavar="N",
         help="of the plain machine, whose nodes jobs take whole; default: 1",
-    )  # fmt: skip
-    parser.add_argument(
-        "--forecasts", metavar="METHOD", default=argparse.SUPPRESS, help="record the queue every "
-        "half hour, then ask a service, as the updater does, when the waiting jobs will start",
     )  # fmt: skip
     return parser.parse_args()
 
@@ -498,49 +493,13 @@ def play_slurm(options: argparse.Namespace) -> None:
         add_users({user for job in window.chosen if (user := runs[job].submission.user)})
     play_all(options, len(jobs), lambda file: play_once(file, conf, jobs, options, installation))
     if "forecasts" in vars(options):
-        score_forecasts(options, window, runs, jobs)
-
-
-def score_forecasts(
-    options: argparse.Namespace,
-    window: Window,
-    logged: Sequence[Completion],
-    jobs: Sequence[LogJob],
-) -> None:
-    """Ask a service about the recorded queues, and print how near the told starts came.
-
-    Args:
-        logged: all runs of the log, on the clock of the play.
-    """
-    directory, numbers = options.output, window.workload.trace.job.tolist()
-    of_job = {number: run.submission for number, run in zip(numbers, logged, strict=True)}
-    history = [as_taken(run, options.cpus) for run in logged if run.end_time <= 0]
-    for name in played_in(json.loads((directory / "play.json").read_text())):
-        rows = rows_in(directory / f"{name}.csv.gz")
-        places = {job.job: place for place, job in enumerate(jobs, 1)}
-        runs = {
-            str(places[int(row["job"])]): played_run(
-                of_job[int(row["job"])], row, str(places[int(row["job"])]), options.cpus
-            )
-            for row in rows
-        }
-        told = list(told_starts(directory, name, history, runs, options.forecasts))
-        write_told(directory / f"{name}.told.csv", told)
-        print(f"{name} play, {options.forecasts}: errors in minutes")
-        print("\n".join(table_of(told)))
-
-
-def played_run(job: Submission, row: Mapping[str, str], job_id: str, cpus: int) -> Completion:
-    """Return a run of a play under its id in Slurm; times are seconds of the play."""
-    submitted = with_fields(job, job_id=job_id, submit_time=float(row["submit"]))
-    return as_taken(run_of(submitted, float(row["start"]), float(row["end"]), row["state"]), cpus)
-
-
-def as_taken(run: Completion, cpus: int) -> Completion:
-    """Return a run with the processors of the whole nodes that it takes."""
-    job = run.submission
-    whole = cpus * -(-(job.requested_processors or 1) // cpus)
-    return with_fields(run, submission=with_fields(job, requested_processors=whole))
+        site = settings_in((options.output / "site/config.txt").read_text())
+        score_forecasts(
+            options.output,
+            PlayedLog(window, runs, options.cpus),
+            options.forecasts,
+            Means("Slurm", lambda _: AskingAsUpdater(site), QueueRecord),
+        )
 
 
 def run(command: str, options: argparse.Namespace, play: Callable[..., None]) -> None:
