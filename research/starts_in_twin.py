@@ -58,7 +58,7 @@ from terminal.console import out
 from terminal.options import Limit
 
 sys.path.insert(0, str(Path(__file__).parent / "fast_motion"))
-from forecast_scores import ToldStart, table_of
+from forecast_scores import ToldStart, coverage_by_promise, table_of
 
 DAY = 86400
 WEEK = 7 * DAY
@@ -332,21 +332,6 @@ def moments(workload: Workload, hours: float) -> Iterator[int]:
         if now >= workload.submit[-1]:
             return
         yield now
-
-
-def coverage_by_promise(told: Sequence[ToldStart]) -> str:
-    """Return the share of starts that intervals held, by the time to come as it was told."""
-    parts = {"all": (0.0, np.inf), "< 1 h": (0, 3600), "1 to 6 h": (3600, 21600)}
-    parts["> 6 h"] = (21600, np.inf)
-    shares = []
-    for name, (least, most) in parts.items():
-        held = [
-            (each.lower or 0) <= each.start <= (each.upper or 0)
-            for each in told
-            if each.ours is not None and least <= each.ours - each.at < most
-        ]
-        shares.append(f"{name} {np.mean(held):.0%}" if held else f"{name} -")
-    return "intervals of 90% held, by told time to come: " + ", ".join(shares)
 
 
 def main(  # noqa: PLR0913 - options of a command

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from fast_cluster import ClusterError, free_ports
-from forecast_scores import HOUR, ToldStart, table_of, write_told
+from forecast_scores import HOUR, ToldStart, coverage_by_promise, table_of, write_told
 from installation import CLUSTER, Window, run_of
 from msgspec.structs import replace
 from recorded_plays import played_in, rows_in
@@ -290,7 +290,7 @@ def score_forecasts(directory: Path, log: PlayedLog, method: str, means: Means) 
         told = list(told_starts(records, means.asking(runs), history, runs, method))
         write_told(directory / f"{name}.told.csv", told)
         print(f"{name} play, {method}: errors in minutes")
-        print("\n".join(table_of(told, means.scheduler)))
+        print("\n".join((*table_of(told, means.scheduler), coverage_by_promise(told))))
 
 
 def played_run(job: Submission, row: Mapping[str, str], job_id: str, cpus: int) -> Completion:

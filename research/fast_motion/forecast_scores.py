@@ -112,3 +112,18 @@ def _interval(told: Sequence[ToldStart]) -> str:
     before, after = np.mean(start < lower), np.mean(start > upper)
     width = np.median(upper - lower) / MINUTE
     return f" {1 - before - after:9.0%} {before:7.0%} {after:6.0%} {width:7.0f}"
+
+
+def coverage_by_promise(told: Sequence[ToldStart]) -> str:
+    """Return the share of starts that intervals held, by the time to come as it was told."""
+    parts = {"all": (0, np.inf), "< 1 h": (0, HOUR), "1 to 6 h": (HOUR, 6 * HOUR)}
+    parts["> 6 h"] = (6 * HOUR, np.inf)
+    shares = []
+    for name, (least, most) in parts.items():
+        held = [
+            (each.lower or 0) <= each.start <= (each.upper or 0)
+            for each in told
+            if each.ours is not None and least <= each.ours - each.at < most
+        ]
+        shares.append(f"{name} {np.mean(held):.0%}" if held else f"{name} -")
+    return "intervals of 90% held, by told time to come: " + ", ".join(shares)

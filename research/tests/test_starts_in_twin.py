@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from starts_in_twin import BY_LIMITS, Case, Site, Telling, coverage_by_promise, told_starts
+from forecast_scores import coverage_by_promise
+from starts_in_twin import BY_LIMITS, Case, Site, Telling, told_starts
 from workloads import synthetic
 
 from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates

@@ -102,6 +102,18 @@ def test_a_job_that_waits_for_a_limit_is_held(follower, comment, held):
     assert (jobs["1.pbsnode"]["held"], jobs["1.pbsnode"]["reason"]) == (held, comment)
 
 
+def test_the_start_that_pbs_plans_is_handed_over(follower):
+    """A top job has it; the form is that of a real OpenPBS 23.06.06."""
+    shown = captured("qstat")
+    shown["Jobs"]["1.pbsnode"]["estimated"] = {
+        "exec_vnode": "(n1:ncpus=1)", "start_time": "Sun Nov 22 08:26:09 2026"
+    }  # fmt: skip
+    shown["Jobs"]["4.pbsnode"]["estimated"] = {"start_time": "soon"}
+    jobs = {job["job_id"]: job for job in follower.queue_of(shown)["waiting"]}
+    assert jobs["1.pbsnode"]["scheduler_start"] == SUBMITTED + 3600
+    assert all("scheduler_start" not in job for key, job in jobs.items() if key != "1.pbsnode")
+
+
 def test_what_is_mended_keeps_its_meaning(follower):
     text = '{\n "A":005,\n "B":"x\\\\y\\n\\,",\n "C":-2,\n "D":{\n  "E":+7\n }\n}'
     shown = follower.document_in(text, "qstat")
