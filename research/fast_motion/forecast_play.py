@@ -253,7 +253,7 @@ class PlayedLog(NamedTuple):
 
 
 class Means(NamedTuple):
-    """How the queue of a resource manager is handed over.
+    """Names and calls by which the queue of a resource manager is handed over.
 
     Attributes:
         scheduler: its name.

@@ -1,4 +1,4 @@
-"""Told starts of a play: recorded queues, what was told, and the picture of it."""
+"""Recorded queues of a play, starts that were told there, and the picture of them."""
 
 from forecast_scores import ToldStart, write_told
 from recorded_queues import PbsQueueRecord
