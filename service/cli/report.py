@@ -106,7 +106,7 @@ def report(
             )
             if user_name and not rows_of(answer) and not is_known(service, user_name):
                 err.print(escape(f"No run of a user {user_name!r} is known."), style="yellow")
-    if everybody and {row["user"] for row in rows_of(answer)} == {getpass.getuser()}:
+    if everybody and answer["everybody"] is None:
         err.print("Only your own runs are listed: all need a token of scope read.", style="yellow")
     if as_json:
         print_json(answer)

@@ -368,7 +368,6 @@ def test_a_token_of_ones_own_is_enough_for_all_of_them(site, call, tmp_path, mon
         assert call("ask", "--time", "60", "--user", "bob")[0] == 1
         assert call("report", "--user", "ada")[0] == 0
         assert call("report", "--user", "bob")[0] == 1
-        monkeypatch.setattr("getpass.getuser", lambda: "ada")
         assert "Only your own runs" in call("report", "--everybody")[2]
         listed = call("report", "--everybody")[1].splitlines()[3:]
         assert [line.split()[0] for line in listed[: listed.index("")]] == ["ada"]
