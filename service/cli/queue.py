@@ -104,6 +104,13 @@ def show_risks(answer: dict[str, Any]) -> None:
         f"of {answer['probability']:.0%} or more; by the queue of {moment(answer['taken_at'], now)}"
     )
     out.print("\n".join(textwrap.wrap(text, 80)), style="dim")
+    warn_if_old(answer)
+
+
+def warn_if_old(answer: dict[str, Any]) -> None:
+    """Say that nothing newer than an old queue has come."""
+    if answer["is_old"]:
+        err.print("This queue is old: nothing newer has been handed over.", style="yellow")
 
 
 def show(answer: dict[str, Any]) -> None:
@@ -120,8 +127,7 @@ def show(answer: dict[str, Any]) -> None:
         counts += f"; shown are {len(answer['jobs']):,} of {answer['matching']:,}"
     counts += f"; {forecast_in(answer)}"
     out.print(f"{answer['cluster']} at {moment(answer['taken_at'], now)}: {counts}", style="dim")
-    if answer["is_old"]:
-        err.print("This queue is old: nothing newer has been handed over.", style="yellow")
+    warn_if_old(answer)
     if answer["forecast_error"]:
         err.print(escape(f"It could not be forecast: {answer['forecast_error']}"), style="yellow")
 

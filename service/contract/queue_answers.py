@@ -395,6 +395,7 @@ class AtRiskAnswer:
     cluster: str
     now: float
     taken_at: Annotated[float, Field(description="When the resource manager showed the queue.")]
+    is_old: Annotated[bool, Field(description="Whether a newer queue is overdue.")]
     used: Annotated[float, Field(description="Least share of their limits that jobs have run.")]
     probability: Annotated[float, Field(description="Least probability of these jobs.")]
     jobs: Annotated[list[AtRiskJobAnswer], Field(description="The jobs.")]

@@ -3,6 +3,7 @@
 from service.auth import Caller
 from service.contract.queue_answers import AtRiskAnswer, AtRiskJobAnswer
 from service.contract.queue_bodies import AtRiskQuery
+from service.live_queue.forecast_record import forecast_state
 from service.operations.predicting import limit_answer
 from service.operations.queue_showing import ShowingQueues
 from service.worker.risks import RunningRisk, jobs_at_risk
@@ -16,6 +17,7 @@ class ShowingRisks:
         self._queues = queues
         self._follower = worker.follower
         self._warning = worker.settings.warning_probability
+        self._max_age = worker.settings.snapshot_max_age_seconds
         self._clock = worker.clock
 
     async def at_risk(self, cluster: str, query: AtRiskQuery, caller: Caller) -> AtRiskAnswer:
@@ -24,7 +26,8 @@ class ShowingRisks:
         Raises:
             UnknownSnapshotError: no queue of the cluster was handed over.
         """
-        snapshot, now = self._queues.live_queue(cluster).snapshot, self._clock()
+        queue, now = self._queues.live_queue(cluster), self._clock()
+        snapshot = queue.snapshot
         least = self._warning if query.probability is None else query.probability
         state = self._follower.state_of(cluster)
         found = [
@@ -36,6 +39,7 @@ class ShowingRisks:
             cluster=cluster,
             now=now,
             taken_at=snapshot.taken_at,
+            is_old=forecast_state(queue, now, self._max_age).is_old,
             used=query.used,
             probability=least,
             jobs=sorted(found, key=lambda job: job.limit_time),

@@ -3,6 +3,7 @@
 import asyncio
 from functools import partial
 
+import pytest
 from jobs_at_risk import AT_RISK, hand_over, job, taught
 
 from service.worker.risks import JOBS_PER_TURN, MOSTLY_USED, jobs_at_risk
@@ -87,3 +88,16 @@ def test_pages_show_jobs_at_risk_and_what_a_job_that_will_be_cut_would_need(serv
     detail = service.get("/v1/clusters/hill/jobs/<b>4711")
     assert detail.json()["limit"]["warning"] is True
     assert detail.json()["limit"]["longer_walltime"] > 3600
+
+
+@pytest.mark.parametrize("age", [1, 10_000])
+def test_an_old_queue_is_marked_beside_its_jobs_at_risk(serve, sqlite_url, against, age):
+    service = taught(serve, sqlite_url)
+    now = service.worker.clock()
+    hand_over(service, job("1", now - 3300), taken_at=now - age)
+    is_old = age > 1000
+    assert service.get(AT_RISK).json()["is_old"] is is_old
+    assert (">old</span>" in service.request("GET", "/at-risk?cluster=hill").text) is is_old
+    code, told, complained = against(service, "queue", "--at-risk", "--cluster", "hill")
+    assert (code, "1 running job" in told) == (0, True)
+    assert ("This queue is old" in complained) is is_old
