@@ -81,6 +81,7 @@ OVER_LIMIT = re.compile(
     re.IGNORECASE,
 )
 """Comments of jobs that wait for a limit of a user, group, project, queue or array."""
+VNODE = re.compile(r"[(+]([^:()+]+)")
 INDEX = re.compile(r"\[\d+\]")
 OF_ARRAY = re.compile(r"subjobs", re.IGNORECASE)
 
@@ -339,7 +340,7 @@ def sizes_of(shown):
     """Return the usable processors by the queue their nodes are bound to; None is no queue."""
     sizes = {}
     for node in tables_in(shown, "nodes").values():
-        there = number_of(table_in(node, "resources_available").get("ncpus"))
+        there = processors_of(node)
         taken = number_of(table_in(node, "resources_assigned").get("ncpus"))
         usable = taken if UNUSABLE.search(str(node.get("state", ""))) else there
         queue = name(node.get("queue"))
@@ -359,6 +360,52 @@ def pools_of(shown):
     ]
     # The first serves all queues that no pool names.
     return sorted(pools, key=lambda pool: (pool["queues"] != [], pool["queues"]))
+
+
+def take_whole_nodes(jobs, shown_jobs, shown_nodes):
+    """Count nodes that a job shares with no other (place=excl, sharing of nodes) as its own."""
+    nodes, listed = tables_in(shown_nodes, "nodes"), tables_in(shown_jobs, "Jobs")
+    usual = usual_nodes(nodes)
+    for fields in jobs["running"] + jobs["waiting"]:
+        shown, queue = listed[fields["job_id"]], fields.get("queue")
+        place = set(str(table_in(shown, "Resource_List").get("place", "")).split(":"))
+        size, sharing = usual.get(queue) or usual.get(None) or (0, "")
+        if not is_alone(place, sharing):
+            continue
+        asked = fields["requested_processors"]
+        names = set(VNODE.findall(str(shown.get("exec_vnode", ""))))
+        if names and "start_time" in fields:
+            taken = sum(processors_of(nodes[each]) for each in names if each in nodes)
+        else:
+            chunks = number_of(table_in(shown, "Resource_List").get("nodect"), 1)
+            fewest = chunks if {"scatter", "vscatter"} & place else 1
+            taken = size * max(fewest, -(-asked // size)) if size else asked
+        fields["requested_processors"] = min(max(asked, taken), MOST_CORES)
+        if "requested_memory" in fields:
+            fields["requested_memory"] *= asked / fields["requested_processors"]
+
+
+def is_alone(place, sharing):
+    """Return whether a job has its nodes for itself, by its place and their sharing."""
+    if sharing.startswith(("force_excl", "ignore_excl")):
+        return sharing.startswith("force")
+    if place & {"excl", "exclhost"}:
+        return True
+    return sharing.startswith("default_excl") and "shared" not in place
+
+
+def usual_nodes(nodes):
+    """Return processors and sharing of the most frequent kind of node, by queue; None is none."""
+    kinds = {}
+    for node in nodes.values():
+        kind = processors_of(node), str(node.get("sharing", ""))
+        kinds.setdefault(name(node.get("queue")), []).append(kind)
+    return {queue: max(set(each), key=each.count) for queue, each in kinds.items()}
+
+
+def processors_of(node):
+    """Return the processors of a node."""
+    return number_of(table_in(node, "resources_available").get("ncpus"))
 
 
 def hold_back(waiting, sizes):
@@ -382,6 +429,7 @@ def body_of(shown_jobs, shown_nodes, taken_at, depth):
     if not pools:
         raise ValueError("pbsnodes shows no processors that run jobs")
     jobs = queue_of(shown_jobs)
+    take_whole_nodes(jobs, shown_jobs, shown_nodes)
     hold_back(jobs["waiting"], sizes_of(shown_nodes))
     return dict(jobs, taken_at=taken_at, pools=pools, policy="easy", depth=depth)
 

@@ -114,6 +114,49 @@ def test_the_start_that_pbs_plans_is_handed_over(follower):
     assert all("scheduler_start" not in job for key, job in jobs.items() if key != "1.pbsnode")
 
 
+def a_node(processors, sharing="default_shared", **others):
+    return {"resources_available": {"ncpus": processors}, "sharing": sharing, **others}
+
+
+def a_job(place, cores, **others):
+    return {
+        "ctime": "Sun Nov 22 07:26:09 2026", "job_state": "Q", "queue": "workq",
+        "Resource_List": {"ncpus": cores, "nodect": 2, "place": place, "mem": "64mb"}, **others,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sharing", "place", "cores", "taken"),
+    [
+        ("default_shared", "free", 5, 5),
+        ("default_shared", "excl", 5, 8),
+        ("default_shared", "pack:exclhost", 3, 8),
+        ("default_shared", "scatter:excl", 2, 16),
+        ("default_shared", "free", 9, 9),
+        ("default_shared", "free:excl", 9, 16),
+        ("default_excl", "free", 5, 8),
+        ("default_excl", "pack:shared", 5, 5),
+        ("force_exclhost", "pack:shared", 5, 8),
+        ("ignore_excl", 7, 5, 5),
+    ],
+)
+def test_a_waiting_job_that_shares_no_node_takes_whole_ones(follower, sharing, place, cores, taken):
+    nodes = {"nodes": {"a": a_node(8, sharing), "b": a_node(8, sharing), "c": a_node(64, sharing)}}
+    body = follower.body_of({"Jobs": {"1.hill": a_job(place, cores)}}, nodes, SUBMITTED, 1)
+    (job,) = body["waiting"]
+    assert job["requested_processors"] == taken
+    assert job["requested_memory"] * taken == pytest.approx(64 * 1024), "the same in all"
+
+
+def test_a_running_job_takes_the_nodes_that_it_got(follower):
+    nodes = {"nodes": {"a": a_node(8), "b": a_node(64), "c": a_node(8)}}
+    vnodes = "(a:ncpus=1:mem=32768kb+b:ncpus=1)+(gone:ncpus=1)"
+    running = {"job_state": "R", "stime": "Sun Nov 22 07:27:09 2026", "exec_vnode": vnodes}
+    jobs = {"1.hill": a_job("scatter:excl", 3, **running), "2.hill": a_job("free", 3, **running)}
+    body = follower.body_of({"Jobs": jobs}, nodes, SUBMITTED, 1)
+    assert [job["requested_processors"] for job in body["running"]] == [72, 3]
+
+
 def test_what_is_mended_keeps_its_meaning(follower):
     text = '{\n "A":005,\n "B":"x\\\\y\\n\\,",\n "C":-2,\n "D":{\n  "E":+7\n }\n}'
     shown = follower.document_in(text, "qstat")
