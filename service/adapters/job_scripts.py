@@ -1,23 +1,26 @@
 """Job scripts of Slurm and PBS: the fields of a submission that their first lines ask for."""
 
 import re
-import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, takewhile
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from service.adapters.pbs import cores_of
+from service.adapters.pbs_scripts import from_pbs, pbs_words
+from service.adapters.script_words import (
+    PBS,
+    SBATCH,
+    Notice,
+    ScriptError,
+    Word,
+    given,
+    lines_of_script,
+    unheard,
+    words_behind,
+)
 from service.adapters.values import count, kibibytes
-from terminal.console import ExitCode
-from terminal.words import clock, slurm_walltime
+from terminal.words import slurm_walltime
 
-LONGEST = 10_000
-"""Lines of a script that are read."""
-
-_SBATCH, _PBS = "#SBATCH", "#PBS"
 _NO_LIMIT = frozenset({"UNLIMITED", "INFINITE", "0"})
 _NEXT_COMPONENT = frozenset({"hetjob", "packjob"})
-_CHUNK = re.compile(r"(\d+)?:?(.*)")
 
 SLURM_OPTIONS: Mapping[str, str] = {
     "t": "time",
@@ -57,32 +60,9 @@ _SWITCHES = frozenset(
 
 _SLURM_SWITCHES = frozenset("hHIkOQsvVW")
 _SLURM_LETTERS = frozenset("aAbBCcDdeFGiJLlmMnNopPqSTtwx")
-_PBS_SWITCHES = frozenset("fhIVXz")
-_PBS_LETTERS = frozenset("aAbcCdDejJkKlLmMnNopPqrRSTtuvwW")
 
 
-class ScriptError(ValueError):
-    """Raised for a script that its resource manager would refuse; the message names the line."""
-
-    exit_code = ExitCode.USAGE
-
-
-class Word(NamedTuple):
-    """A word of a script, and the number of its line."""
-
-    text: str
-    line: int
-
-
-Notice = Callable[[str], None]
-"""Function that takes a sentence about what in a script is not understood."""
-
-
-def _unheard(_sentence: str) -> None:
-    """Drop a sentence."""
-
-
-def request_in(script: str, notice: Notice = _unheard, *, prefix: str = _PBS) -> dict[str, Any]:
+def request_in(script: str, notice: Notice = unheard, *, prefix: str = PBS) -> dict[str, Any]:
     """Return the fields of a submission that a script contains.
 
     For example, ``#SBATCH -t 2:00:00 -n 8`` gives a requested walltime of 7,200 s on 8 processors.
@@ -97,18 +77,12 @@ def request_in(script: str, notice: Notice = _unheard, *, prefix: str = _PBS) ->
     components = _slurm_components(script, notice)
     if any(components):
         return _together([*map(from_slurm, components)])
-    return from_pbs(_pbs_words(script, prefix, notice), notice)
+    return from_pbs(pbs_words(script, prefix, notice), notice)
 
 
 def options_of_slurm(script: str) -> dict[str, str]:
     """Return the options of sbatch in a script by long names; of the first of components."""
-    return _slurm_components(script, _unheard)[0]
-
-
-def options_of_pbs(script: str, prefix: str) -> dict[str, str]:
-    """Return the resources that a script asks qsub for."""
-    options = dict(_pbs_options(_pbs_words(script, prefix, _unheard), _unheard))
-    return dict(_resources(options.get("l", "")))
+    return _slurm_components(script, unheard)[0]
 
 
 def gpus_of_options(options: Mapping[str, str]) -> int:
@@ -116,56 +90,9 @@ def gpus_of_options(options: Mapping[str, str]) -> int:
     return _gpus(options, _nodes(options))
 
 
-def _lines(script: str) -> list[str]:
-    return script.removeprefix("\ufeff").splitlines()[:LONGEST]
-
-
 def _slurm_components(script: str, notice: Notice) -> list[dict[str, str]]:
-    parts = _components(_words(_lines(script), _SBATCH, notice))
+    parts = _components(words_behind(SBATCH, lines_of_script(script), notice))
     return [slurm_options(part, notice) for part in parts]
-
-
-def _pbs_words(script: str, prefix: str, notice: Notice) -> list[Word]:
-    return _words((line.strip() for line in _lines(script)), prefix, notice)
-
-
-def _words(lines: Iterable[str], mark: str, notice: Notice) -> list[Word]:
-    """Return the words behind ``mark`` up to the first command, as resource managers read them.
-
-    Slurm passes over a mark that is indented.
-    """
-    words: list[Word] = []
-    for number, line in enumerate(lines, 1):
-        bare = line.strip()
-        is_directive = bool(mark) and line.startswith(mark)
-        if bare and not bare.startswith("#") and not is_directive:
-            break
-        if is_directive:
-            try:
-                texts = _split(bare.removeprefix(mark), mark)
-            except ValueError:
-                notice(f"line {number}: a quote is not closed; the line is left out")
-                continue
-            words += [Word(text, number) for text in texts]
-    return words
-
-
-def _split(text: str, mark: str) -> list[str]:
-    """Return the words of a line up to a comment, which begins a word under PBS.
-
-    A backslash at the end of the line, as of shells, does nothing.
-
-    Raises:
-        ValueError: a quote is not closed.
-    """
-    text = text.rstrip("\\")
-    if mark == _SBATCH:
-        return shlex.split(text, comments=True)
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        words = shlex.split(re.split(r"\s#", text)[0])
-    return list(takewhile(lambda word: not word.startswith("#"), words))
 
 
 def _components(words: Sequence[Word]) -> list[list[Word]]:
@@ -189,7 +116,7 @@ def _together(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     memory = [each.get("requested_memory", 0.0) * each["requested_processors"] for each in requests]
     return {
         **first,
-        **_given(
+        **given(
             requested_walltime=max(limits, default=None),
             requested_processors=sum(processors),
             requested_nodes=sum(each.get("requested_nodes", 1) for each in requests),
@@ -198,7 +125,7 @@ def _together(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def slurm_options(words: Sequence[Word], notice: Notice = _unheard) -> dict[str, str]:
+def slurm_options(words: Sequence[Word], notice: Notice = unheard) -> dict[str, str]:
     """Return the options of sbatch by their long names; the last of repeated ones counts.
 
     Raises:
@@ -303,7 +230,7 @@ def from_slurm(options: Mapping[str, str]) -> dict[str, Any]:
     memory = kibibytes(options.get("mem-per-cpu"), unit="m")
     if memory is None and (per_node := kibibytes(options.get("mem"), unit="m")):
         memory = per_node * nodes / processors
-    return _given(
+    return given(
         requested_walltime=slurm_walltime(options["time"]) if options.get("time") else None,
         requested_processors=processors,
         requested_nodes=nodes if nodes > 1 else None,
@@ -348,89 +275,3 @@ def _gpus(options: Mapping[str, str], nodes: int) -> int:
 def _sum_of_kinds(written: str) -> int:
     """Return the number in ``2``, ``a100:2`` or ``a100:2,v100:1``."""
     return sum(count(part.rpartition(":")[2]) or 0 for part in written.split(","))
-
-
-def from_pbs(words: Sequence[Word], notice: Notice = _unheard) -> dict[str, Any]:
-    """Return the fields of a submission from qsub's options."""
-    options = dict(_pbs_options(words, notice))
-    resources = dict(_resources(options.get("l", "")))
-    processors, chunked = _chunks(resources.get("select", ""))
-    counts = (cores_of(resources.get("nodes")), *map(count, map(resources.get, ("procs", "ncpus"))))
-    processors = processors or max(each or 1 for each in counts)
-    memory = chunked or kibibytes(resources.get("mem"), unit="")
-    return _given(
-        requested_walltime=clock(resources.get("walltime") or resources.get("max_walltime")),
-        requested_processors=processors,
-        requested_memory=memory / processors if memory else None,
-        queue=options.get("q", "").partition("@")[0],
-        project=options.get("P") or options.get("A"),
-        application=options.get("N"),
-    )
-
-
-def _pbs_options(words: Sequence[Word], notice: Notice) -> Iterator[tuple[str, str]]:
-    """Yield options of one letter; all ``-l`` options come as one. No value is in another line."""
-    limits: list[str] = []
-    for line, group in groupby(words, key=lambda word: word.line):
-        rest = iter([word.text for word in group])
-        for word in rest:
-            letters = word[1:].lstrip("".join(_PBS_SWITCHES)) if word.startswith("-") else ""
-            if not letters:
-                if not word.startswith("-") or word == "-":
-                    notice(f"line {line}: {word[:40]!r} belongs to no option")
-                continue
-            if letters[0] not in _PBS_LETTERS:
-                notice(f"line {line}: -{letters[0]} is no option of qsub that is known here")
-                continue
-            value = letters[1:] or next(rest, "")
-            if letters[0] == "l":
-                _check_resources(value, line, notice)
-                limits.append(value)
-            elif letters[0] == "C":
-                notice(f"line {line}: qsub takes -C from its command line alone, and so does ask")
-            elif not value:
-                notice(f"line {line}: -{letters[0]} has no value")
-            else:
-                yield letters[0], value
-    yield "l", ",".join(limits)
-
-
-_NO_COUNT = re.compile(r"(?:ppn|ncpus|procs)=(?!\d)[^:+,]*")
-
-
-def _check_resources(limits: str, line: int, notice: Notice) -> None:
-    """Refuse a walltime that qsub would refuse, and name numbers of cores that are none.
-
-    Raises:
-        ScriptError: the walltime is none.
-    """
-    walltime = dict(_resources(limits)).get("walltime")
-    if walltime is not None and clock(walltime) is None:
-        raise ScriptError(
-            f"-l walltime={walltime[:40]} in line {line} is no walltime such as 06:00:00."
-        )
-    for written in _NO_COUNT.findall(limits):
-        notice(f"line {line}: {written[:40]} is no number and counts as 1")
-
-
-def _resources(limits: str) -> Iterator[tuple[str, str]]:
-    for limit in limits.split(","):
-        name, equals, value = limit.partition("=")
-        if equals:
-            yield name.strip(), value.strip()
-
-
-def _chunks(select: str) -> tuple[int, float]:
-    """Return the processors and KiB of ``2:ncpus=8:mem=4gb+1:ncpus=1``."""
-    processors, memory = 0, 0.0
-    for chunk in select.split("+") if select else ():
-        match = _CHUNK.fullmatch(chunk)
-        number = int(match[1] or 1) if match else 1
-        parts = dict(part.partition("=")[::2] for part in chunk.split(":"))
-        processors += number * (count(parts.get("ncpus")) or 1)
-        memory += number * (kibibytes(parts.get("mem"), unit="") or 0.0)
-    return processors, memory
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value}

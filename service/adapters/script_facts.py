@@ -7,7 +7,8 @@ from typing import Any
 from msgspec.structs import asdict
 
 from predictors.facts import FACTS, MOST_FEATURES, Facts
-from service.adapters.job_scripts import gpus_of_options, options_of_pbs, options_of_slurm
+from service.adapters.job_scripts import gpus_of_options, options_of_slurm
+from service.adapters.pbs_scripts import options_of_pbs
 from service.adapters.submission_facts import gpus_of_chunks, reported_facts, tasks_in
 from service.adapters.values import count
 

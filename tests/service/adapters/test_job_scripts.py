@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from service.adapters.job_scripts import ScriptError, request_in
+from service.adapters.job_scripts import request_in
+from service.adapters.script_words import ScriptError
 
 SLURM = """#!/bin/bash
 #SBATCH --job-name=train -t 2-00:00:00
