@@ -157,13 +157,14 @@ def risk_view(
         return {"title": "Jobs at risk", "found": None}
     number = len(found.jobs)
     lost = sum(job.elapsed * job.requested_processors for job in found.jobs) / 3600
-    text = f"{jobs(number)} that {'has' if number == 1 else 'have'} used {share(found.used)} of "
-    text += f"the limit will be cut there with a probability of {share(found.probability)} or more"
+    who = f"{jobs(number)} that {'has' if number == 1 else 'have'}" if number else "No job that has"
+    text = f"{who} used {share(found.used)} of the limit will be cut there with a probability of "
+    text += f"{share(found.probability)} or more"
     text += f"; {count(lost)} core-hours have gone into {'it' if number == 1 else 'them'}"
     return {
         "title": "Jobs at risk",
         "found": found,
-        "sentence": f"{text}." if number else f"No running job: {text.partition(';')[0]}.",
+        "sentence": f"{text if number else text.partition(';')[0]}.",
         "rows": [(job, limit_words(to_builtins(job.limit))) for job in found.jobs],
     }
 

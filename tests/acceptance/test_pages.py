@@ -130,6 +130,25 @@ def test_nothing_is_wrong_with_a_page(browser, path, size, theme):
     assert browser.accessibility() == []
 
 
+BROKEN_LABELS = """
+    return [...document.querySelectorAll(".folds td[data-label]")].filter(cell => {
+      const style = getComputedStyle(cell, "::before"), pen = document.createElement("canvas");
+      const context = pen.getContext("2d");
+      context.font = style.font;
+      const words = cell.dataset.label.split(" ").map(word => context.measureText(word).width);
+      return parseFloat(style.width) + 0.5 < Math.max(...words);
+    }).map(cell => cell.dataset.label);
+"""
+
+
+def test_labels_on_a_phone_break_within_no_word(browser):
+    browser.resize(NARROW)
+    for path in ("/queue", "/accuracy", "/users"):
+        browser.open(path)
+        assert browser.find_all(".folds td[data-label]")
+        assert browser.script(BROKEN_LABELS) == []
+
+
 def test_the_themes_differ(browser):
     grounds = set()
     for theme in ("light", "dark"):

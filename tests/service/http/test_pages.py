@@ -517,6 +517,7 @@ def test_a_browser_that_asks_for_an_icon_by_itself_gets_one(unchanged):
 def test_accuracy_groups_are_shown_on_the_pages_of_users(service):
     service.complete(run_of("1", user="ada"))
     assert "Accuracy groups" in service.get("/users").text
+    assert "5 \N{EN DASH} 10%" in service.get("/users").text
     assert "First priority" in service.get("/user", name="ada").text
 
 
