@@ -16,6 +16,12 @@ MOST_FEATURES = 8
 HASH_MARK, HASH_LENGTH = "~", 10
 """Beginning of a hash in place of a text, and the characters behind it: 50 bits."""
 
+FEATURE = "feature "
+"""Begins the kind of a word that is a feature."""
+
+HASHED_BYTES = 10
+"""Bytes of a digest that are encoded: those of the characters, and no padding."""
+
 _HASH = re.compile(rf"{HASH_MARK}[a-z2-7]{{{HASH_LENGTH}}}")
 _UNPRINTABLE = re.compile(r"[^ -~]+")
 _DIGITS = re.compile(r"\d+")
@@ -86,34 +92,42 @@ def merged(first: Facts | None, second: Facts | None) -> Facts | None:
     )
 
 
-def hashed(facts: Facts, digest: Callable[[str], bytes]) -> Facts:
-    """Return the facts with hashes in place of texts.
+HashOf = Callable[[str, str], str]
+"""Hash of a kind of fact and its text."""
 
-    Args:
-        digest: of a kind of fact and a text, joined by NUL.
-    """
+
+def hashed(facts: Facts, hash_of: HashOf) -> Facts:
+    """Return the facts with hashes in place of texts."""
     texts = {name: value for name in TEXTS if (value := getattr(facts, name)) is not None}
     words = {
-        name: _hash(f"feature {name}", value, digest) if isinstance(value, str) else value
+        name: hash_of(f"{FEATURE}{name}", value) if isinstance(value, str) else value
         for name, value in facts.features.items()
     }
-    return replace(
-        facts,
-        **{name: _hash(name, normalised(name, text), digest) for name, text in texts.items()},
-        features=words,
-    )
+    found = {name: hash_of(name, text) for name, text in texts.items()}
+    return replace(facts, **found, features=words)
 
 
-def unkeyed(text: str) -> bytes:
-    """Return the digest of a text at a site without a key."""
+def unkeyed(kind: str, text: str) -> str:
+    """Return the hash of a text at a site without a key."""
+    return hash_by(_digest, kind, text)
+
+
+def _digest(text: str) -> bytes:
     return blake2s(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def _hash(kind: str, text: str, digest: Callable[[str], bytes]) -> str:
-    """Return the hash of a text; a hash, as an export holds it, stays as it is."""
+def hash_by(digest: Callable[[str], bytes], kind: str, text: str) -> str:
+    """Return the hash of a text; a hash, as an export holds it, stays as it is.
+
+    Args:
+        digest: of kind and text, joined by NUL.
+        kind: name of a fact, or of a feature behind ``FEATURE``.
+    """
     if _HASH.fullmatch(text):
         return text
-    code = b32encode(digest(f"{kind}\0{text}")).decode().lower()
+    if not kind.startswith(FEATURE):
+        text = normalised(kind, text)
+    code = b32encode(digest(f"{kind}\0{text}")[:HASHED_BYTES]).decode().lower()
     return f"{HASH_MARK}{code[:HASH_LENGTH]}"
 
 

@@ -363,10 +363,12 @@ local function command_of(job)
   return line(table.concat(words, " "))
 end
 
--- Numbers and words in a comment such as "wt:rule=align wt:input_bytes=1500", at most eight.
-local function features_in(comment)
+-- Numbers and words such as "wt:rule=align wt:input_bytes=1500", at most eight, in the comment or,
+-- where a workflow engine writes a comment of its own, as Snakemake does, in the wckey.
+local function features_in(job)
   local found, count = {}, 0
-  for name, value in (text(comment) or ""):gmatch("wt:([%w_]+)=([%w_.+-]+)") do
+  local words = (text(job.comment) or "") .. " " .. (text(job.wckey) or "")
+  for name, value in words:gmatch("wt:([%w_]+)=([%w_.+-]+)") do
     if count < MOST_FEATURES and not found[name] then
       found[name], count = tonumber(value) or value, count + 1
     end
@@ -390,7 +392,7 @@ local function facts_of(job, config)
     dependency = line(job.dependency and job.dependency:match("^%a+")),
     submit_host = text(job.alloc_node),
     interactive = not job.script or nil, -- of salloc or srun
-    features = config.features and config.features(job) or features_in(job.comment),
+    features = config.features and config.features(job) or features_in(job),
   }
 end
 

@@ -6,15 +6,22 @@ In a Snakefile, with the plug-in for Slurm, for a rule with an input and a fallb
     from walltimed_step import Step
     resources:
         runtime=lambda wildcards, input: Step("align", input).minutes(120),
-        slurm_extra=lambda wildcards, input: f"--comment='{Step('align', input).comment}'"
+        slurm_extra=lambda wildcards, input: f"--wckey={Step('align', input).wckey}",
 
-In a process of Nextflow, dask-jobqueue's ``walltime`` or a script:
+In a process of Nextflow, in dask-jobqueue, and for a case of CIME:
 
     time { "walltimed_step.py align 120 ${reads}".execute().text.trim() + " min" }
 
+    step = Step("reduce", inputs)
+    SLURMCluster(walltime=step.clock(120), job_extra_directives=[f"--comment='{step.comment}'"])
+
+    ./xmlchange JOB_WALLCLOCK_TIME=$(walltimed_step.py --clock case.run 360 restart.nc)
+    ./case.submit --batch-args "--wckey=$(walltimed_step.py --wckey case.run 360 restart.nc)"
+
 The comment tells the submit filter rule and size again, so that the run that ends is learned with
-them. Without an answer within two seconds the fallback is the answer.
-The service is at WALLTIMED_URL; a token in the file WALLTIMED_TOKEN_FILE.
+them; so does the wckey, where the engine writes a comment of its own, as Snakemake does.
+Without an answer within two seconds the fallback is the answer. The service is at WALLTIMED_URL,
+the name of the cluster there in WALLTIMED_CLUSTER, a token in the file WALLTIMED_TOKEN_FILE.
 Python 3.6 or newer, standard library only.
 """
 
@@ -28,6 +35,7 @@ import urllib.request
 PATIENCE = 2.0  # seconds
 LARGEST_ANSWER = 65536  # bytes
 RATE = 0.05  # share of steps that may need longer
+USAGE = "usage: walltimed_step.py [--clock | --wckey] RULE FALLBACK_MINUTES [INPUT ...]"
 
 
 class Step:
@@ -47,6 +55,15 @@ class Step:
         """The features for the submit filter, in the comment of the job."""
         return f"wt:rule={self.rule} wt:input_bytes={self.input_bytes}"
 
+    @property
+    def wckey(self):
+        """The features without a blank, for engines that write the comment themselves."""
+        return self.comment.replace(" ", ",")
+
+    def clock(self, fallback, **fields):
+        """Return ``minutes`` as HH:MM:SS."""
+        return "{:02d}:{:02d}:00".format(*divmod(self.minutes(fallback, **fields), 60))
+
     def minutes(self, fallback, **fields):
         """Return whole minutes that all but RATE of such steps stay within, at most the fallback.
 
@@ -61,6 +78,9 @@ class Step:
             "underestimation_rate": RATE,
             "features": features,
         }
+        cluster = os.environ.get("WALLTIMED_CLUSTER")
+        if cluster:
+            question["cluster"] = cluster
         try:
             answer = ask({**question, **fields})
             reason, seconds = answer["basis"]["reason"], float(answer["predicted_walltime"])
@@ -95,12 +115,16 @@ def ask(question):
 
 
 def main(arguments):
-    """Print the minutes of the step: RULE FALLBACK [INPUT ...]."""
+    """Print minutes, clock or wckey of the step: [--clock | --wckey] RULE FALLBACK [INPUT ...]."""
+    form = "minutes"
+    if arguments and arguments[0] in {"--clock", "--wckey"}:
+        form, arguments = arguments[0][2:], arguments[1:]
     if len(arguments) < 2 or not arguments[1].isdigit() or not int(arguments[1]):
-        print("usage: walltimed_step.py RULE FALLBACK_MINUTES [INPUT ...]", file=sys.stderr)
+        print(USAGE, file=sys.stderr)
         return 2
     rule, fallback, *inputs = arguments
-    print(Step(rule, inputs).minutes(int(fallback)))
+    step = Step(rule, inputs)
+    print(step.wckey if form == "wckey" else getattr(step, form)(int(fallback)))
     return 0
 
 

@@ -182,6 +182,16 @@ def add_gains(sums: Floats, facts: FactRows, row: int, change: float) -> None:
             sums[2, place] += change * np.rint(weight * gain * weight * gain)
 
 
+def gains_of(facts: FactRows) -> Floats:
+    """Return the sums of ``add_gains`` over rows."""
+    weight = np.rint(facts[:, WEIGHT, None].astype(float) * UNIT)
+    gains = facts[:, GAINS:WEIGHT].astype(float)
+    known = ~np.isnan(gains)
+    sums = (weight, np.rint(weight * gains), np.rint(weight * gains * weight * gains))
+    found: Floats = np.array([np.where(known, each, 0.0).sum(axis=0) for each in sums])
+    return found
+
+
 def weights_of(sums: Floats) -> Floats:
     """Return the weight of each fact: 0 where it has not certainly saved anything."""
     total = np.maximum(1.0, sums[0])

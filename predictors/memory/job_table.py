@@ -315,12 +315,12 @@ class JobTable:
 
     def _fact_weights_before(self, time: float) -> Floats:
         """Return the weight of each fact by the last runs that had ended at a time."""
-        sums, row = self._fact_sums.copy(), self._stop - 1
         oldest = max(self._first, self._stop - fact_rows.JUDGED)
-        while row >= oldest and self._numbers[END, row] > time:
-            fact_rows.add_gains(sums, self.facts, row, -1.0)
-            row -= 1
-        return fact_rows.weights_of(sums)
+        ends = self._numbers[END, oldest : self._stop]
+        later = oldest + int(np.searchsorted(ends, time, side="right"))
+        return fact_rows.weights_of(
+            self._fact_sums - fact_rows.gains_of(self.facts[later : self._stop])
+        )
 
     def watch(self) -> RowChanges:
         """Return the changes of rows from now on; all present rows count as changed."""

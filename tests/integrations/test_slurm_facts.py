@@ -122,6 +122,13 @@ def test_features_are_read_from_the_comment_of_a_job(any_site):
     assert len(asked["features"]) == 8
 
 
+def test_features_are_read_from_the_wckey_where_an_engine_writes_the_comment(any_site):
+    told_twice = {"comment": "rule_align_wildcards_a", "wckey": "wt:rule=align,wt:input_bytes=1500"}
+    (asked, other), _ = told(any_site, BATCH | told_twice, BATCH | {"wckey": "physics"})
+    assert asked["features"] == {"rule": "align", "input_bytes": 1500}
+    assert "features" not in other
+
+
 def test_a_site_adds_features_of_its_own_or_tells_nothing(any_site):
     feature = 'return {mode="observe", port=%d, facts=%s, features=function(job) return '
     feature += "{rule=job.name, size=2.5, bad=0/0, no=function() end} end}"

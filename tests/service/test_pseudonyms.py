@@ -11,6 +11,7 @@ from asgi_client import NOW, InProcess, run_of
 from msgspec.structs import replace
 from running_service import Service
 
+from predictors.facts import Facts
 from predictors.jobs import Completion, Submission
 from predictors.methods.attention import Attention
 from predictors.registry import PREDICTORS
@@ -34,6 +35,20 @@ RECORD = (
     "jobname=simulate-zebediah queue=short ctime=1698830000 start=1698830060 end=1698830660 "
     "Resource_List.walltime=01:00:00 Exit_status=0"
 )
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_texts_of_facts_are_forgotten_with_the_names(key):
+    pseudonyms = Pseudonyms(key)
+    job = Submission(
+        requested_walltime=60.0, submit_time=0.0, facts=Facts(work_dir="/home/zebediah/moonshot")
+    )
+    first = pseudonyms.submission(job)
+    assert first.facts.work_dir.startswith("~")
+    assert pseudonyms._hash_of.cache_info().currsize == 1
+    pseudonyms.forget()
+    assert pseudonyms._hash_of.cache_info().currsize == 0
+    assert pseudonyms.submission(job) == first
 
 
 @pytest.fixture

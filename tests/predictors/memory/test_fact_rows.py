@@ -94,6 +94,20 @@ def test_a_gain_of_numbers_is_that_of_the_run_with_the_nearest_number():
     assert table.facts[2, GAINS + FIRST_FEATURE] == 1.0
 
 
+def test_sums_over_rows_are_those_that_are_added_row_by_row():
+    table = JobTable(9_000)
+    for each in by_law(600):
+        table.add(each)
+    rows = table.facts[200 : table._stop].copy()
+    rows[7] = np.nan  # as of a run before the first facts
+    added = np.zeros((fact_rows.SUMS, fact_rows.PLACES))
+    for row in range(len(rows)):
+        fact_rows.add_gains(added, rows, row, 1.0)
+    assert added.any()
+    assert fact_rows.gains_of(rows).tobytes() == added.tobytes()
+    assert not fact_rows.gains_of(rows[:0]).any()
+
+
 def test_a_run_that_had_not_ended_at_the_submission_says_nothing():
     table = JobTable(9_000)
     table.add(run(1, 100, script_hash="a"))
