@@ -3,8 +3,9 @@
 The weights of the features are the same for all clusters: ``research/limits.py`` learned them from
 public logs. Ended runs recalibrate the logit: at each of ``KNOTS`` logits, the hits among the last
 ``WINDOW`` runs of a cluster are compared with those that had been expected, and the difference of
-logits is added, interpolated between knots. A user with more than ``MOST_OF_USER`` of these runs
-counts less for each of them.
+logits is added, interpolated between knots. Of a user with more than ``MOST_OF_USER`` of these runs
+each counts less, and for the rest as it had been expected: however many of them end at their
+limits, they move the share of hits by ``MOST_OF_USER / WINDOW`` at most.
 
 Sums are whole numbers, and logits of ended runs follow from the runs in the table that had ended
 when they were submitted. So a probability is the same in every process and after any restart.
@@ -31,6 +32,7 @@ from predictors.memory.columns import (
     USER,
     Columns,
     Floats,
+    Ids,
     width,
 )
 from predictors.memory.job_table import LATE_JOBS, UNCHANGED, JobTable
@@ -38,7 +40,6 @@ from predictors.memory.limit_features import (
     HISTORY,
     LAST_RUNS,
     Job,
-    Past,
     Rows,
     features_at,
     logit,
@@ -87,6 +88,9 @@ WEIGHTS = (
     *(0.4763, 0.1948, 0.0268, 0.0137, 0.0340, -0.0985, -0.0320),
 )
 """Weights of the features, learned on the logs that results/limits.txt names."""
+
+NOT_COUNTED = -1.0
+"""Weight of a run of an unknown user."""
 
 RUNS, HITS, EXPECTED = range(3)
 """Columns of the sums of a knot, in parts of a run."""
@@ -325,22 +329,25 @@ def slide(columns: Columns, sums: Sums, oldest: int, before: Span, after: Span) 
 
 @compiled
 def note_row(columns: Columns, oldest: int, row: int) -> None:
-    """Note a run's logit at its submission and its weight; runs of unknown users weigh nothing."""
+    """Note a run's logit at its submission and its weight; runs of unknown users do not count."""
     numbers, attributes, _ = columns
     user = attributes[USER, row]
     request, submit = numbers[REQUEST, row], numbers[SUBMIT, row]
     job = (user, attributes[APPLICATION, row], request, width(numbers, row), submit)
-    features, past = features_at(columns, (oldest, row, attributes[PREVIOUS, row]), job)
+    features, _ = features_at(columns, (oldest, row, attributes[PREVIOUS, row]), job)
     numbers[RAW, row] = raw_logit(features)
-    numbers[SHARE, row] = 0.0 if user == UNKNOWN else weight_of(past, row)
+    numbers[SHARE, row] = NOT_COUNTED if user == UNKNOWN else weight_of(attributes, oldest, row)
 
 
 @compiled
-def weight_of(past: Past, row: int) -> float:
+def weight_of(attributes: Ids, oldest: int, row: int) -> float:
     """Return the weight of a run: less than 1 for a user with most of the last runs."""
-    if past.runs < LAST_RUNS:
-        return 1.0
-    runs_in_window = LAST_RUNS * WINDOW / (row - past.oldest)
+    other = row
+    for _ in range(LAST_RUNS):
+        other = attributes[PREVIOUS, other]
+        if other < oldest:
+            return 1.0
+    runs_in_window = LAST_RUNS * WINDOW / (row - other)
     return min(1.0, MOST_OF_USER / runs_in_window)
 
 
@@ -348,11 +355,14 @@ def weight_of(past: Past, row: int) -> float:
 def count_row(numbers: Floats, sums: Sums, row: int, change: int) -> None:
     """Count a run once more at the two knots beside its logit, or once less."""
     knot, share = knot_of(numbers[RAW, row])
-    expected = probability_of(numbers[RAW, row])
-    is_hit = numbers[RUNTIME, row] >= numbers[REQUEST, row]
+    weight, expected = numbers[SHARE, row], probability_of(numbers[RAW, row])
+    if weight == NOT_COUNTED:
+        return
+    hits = (1.0 - weight) * expected
+    if numbers[RUNTIME, row] >= numbers[REQUEST, row]:
+        hits += weight
     for place in range(2):
-        weight = numbers[SHARE, row] * (share if place else 1.0 - share)
-        parts = change * int(np.rint(weight * _UNIT))
-        sums[knot + place, RUNS] += parts
-        sums[knot + place, HITS] += parts if is_hit else 0
-        sums[knot + place, EXPECTED] += change * int(np.rint(weight * expected * _UNIT))
+        part = (share if place else 1.0 - share) * _UNIT
+        sums[knot + place, RUNS] += change * int(np.rint(part))
+        sums[knot + place, HITS] += change * int(np.rint(part * hits))
+        sums[knot + place, EXPECTED] += change * int(np.rint(part * expected))

@@ -83,7 +83,6 @@ class Past(NamedTuple):
         like: number of runs with the same application, request and processors.
         hits: of these, those that ended at the limit.
         links: of the hits, those that a like job followed at once.
-        oldest: row of the first run.
         last: 1 if the last run was a hit, 0 if not, -1 without any.
         last_like: likewise of runs with the same request and processors.
     """
@@ -92,7 +91,6 @@ class Past(NamedTuple):
     like: int
     hits: int
     links: int
-    oldest: int
     last: float
     last_like: float
 
@@ -120,7 +118,7 @@ def _scan(columns: Columns, rows: Rows, job: Job, sums: tuple[Floats, Floats]) -
     first, stop, row = rows
     _, application, request, processors, next_submit = job
     runs = like = hits = links = 0
-    last, last_like, oldest, fading, like_fading = -1.0, -1.0, stop, 1.0, 1.0
+    last, last_like, fading, like_fading = -1.0, -1.0, 1.0, 1.0
     while row >= first and runs < LAST_RUNS:
         if row < stop:
             hit = 1.0 if numbers[RUNTIME, row] >= numbers[REQUEST, row] else 0.0
@@ -139,10 +137,10 @@ def _scan(columns: Columns, rows: Rows, job: Job, sums: tuple[Floats, Floats]) -
                 gap = next_submit - numbers[END, row]
                 links += hit > 0 and 0 <= gap <= CHAIN_SECONDS
                 next_submit = numbers[SUBMIT, row]
-            runs, oldest = runs + 1, row
+            runs += 1
             fading, like_fading = fading * FADING, like_fading * LIKE_FADING
         row = attributes[PREVIOUS, row]
-    return Past(runs, like, hits, links, oldest, last, last_like)
+    return Past(runs, like, hits, links, last, last_like)
 
 
 @compiled

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,6 +27,9 @@ SWITCH_SECONDS = 0.001
 COLLECTION_THRESHOLD = 20_000
 """Objects between garbage collections; Python's default of 700 is a few requests here."""
 
+MOST_THREADS = 8
+"""Most threads of a serving process that wait for the database at a time."""
+
 LOWEST_PRIORITY = 19
 """As ``nice`` counts."""
 
@@ -40,6 +43,11 @@ def settle_process() -> None:
     gc.freeze()
     gc.set_threshold(COLLECTION_THRESHOLD)
     sys.setswitchinterval(SWITCH_SECONDS)
+
+
+def bound_threads(loop: asyncio.AbstractEventLoop) -> None:
+    """Bound the threads that wait for the database; usually they grow with the processors."""
+    loop.set_default_executor(ThreadPoolExecutor(MOST_THREADS))
 
 
 def come_second() -> None:

@@ -30,6 +30,7 @@ from service.store import (
     RoundOutcome,
     Store,
     StoreError,
+    StoreFullError,
     StoreUnavailableError,
     Tuning,
     open_store,
@@ -271,7 +272,7 @@ class TuningKeeper:
 
 
 def main() -> None:
-    """Run the due rounds; if the store is away, the next process continues."""
+    """Run the due rounds; if the store is away or full, the next process continues."""
     settings = Settings()
     logs.configure(settings)
     store = open_store(
@@ -280,7 +281,7 @@ def main() -> None:
     try:
         for tuning in run_due_rounds(store, settings, TuningPlan(**settings.tuning_plan)):
             log.info("tuned", cluster=tuning.cluster, state=tuning.state, tuning=tuning.tuning_id)
-    except StoreUnavailableError as error:
+    except (StoreUnavailableError, StoreFullError) as error:
         log.warning("a round of tuning was interrupted", reason=str(error))
     finally:
         store.close()

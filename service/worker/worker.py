@@ -30,6 +30,7 @@ from service.worker.processes import (
     ChildProcess,
     ForecastProcess,
     ForecastProcesses,
+    bound_threads,
     settle_process,
 )
 from service.worker.queue_keeper import QueueKeeper
@@ -168,7 +169,10 @@ class Worker:
             SchemaOutdatedError: the database must be upgraded first.
             StoreUnavailableError: the database cannot be reached.
         """
-        self.recorder.start(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        if self._owns_process:
+            bound_threads(loop)
+        self.recorder.start(loop)
         await asyncio.to_thread(self.store.check)
         self.guard.update(await asyncio.to_thread(self.store.tokens.read_all))
         self._fingerprint = await asyncio.to_thread(self.store.fingerprint)

@@ -185,6 +185,19 @@ def test_one_user_hardly_moves_the_probabilities_of_others():
     assert max(abs(one - other) for one, other in zip(before, after, strict=True)) < 0.05
 
 
+def test_an_array_of_one_user_that_is_cut_as_a_whole_moves_no_probability_far():
+    """All its jobs are submitted before the first of them ends: nobody could have foreseen it."""
+    calm = mixed(4000)
+    cut = [run(4000 + place, HOUR, "flood", application="app1") for place in range(5000)]
+    submit = cut[0].submission.submit_time
+    array = [replace(each, submission=replace(each.submission, submit_time=submit)) for each in cut]
+    asked = [job(f"u{user}", application="app1") for user in range(8)]
+    before = [taught(calm).of(each).probability for each in asked]
+    for length in (500, 2500, 5000):
+        after = [taught(calm + array[:length]).of(each).probability for each in asked]
+        assert max(abs(one - other) for one, other in zip(before, after, strict=True)) < 0.1
+
+
 def test_the_longer_a_job_runs_the_likelier_it_is_cut():
     habit = [run(ENOUGH + place, HOUR if place % 3 == 0 else 1200) for place in range(12)]
     limits = taught(others() + habit)

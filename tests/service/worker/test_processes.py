@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 import time
 from functools import partial
 
@@ -9,7 +10,12 @@ import pytest
 from patience import BUSY_SECONDS, eventually
 
 from service.errors import ForecastsStartingError, ForecastTooLongError
-from service.worker.processes import LATE_SECONDS, ForecastProcess
+from service.worker.processes import (
+    LATE_SECONDS,
+    MOST_THREADS,
+    ForecastProcess,
+    bound_threads,
+)
 
 
 @pytest.fixture
@@ -96,3 +102,21 @@ def test_the_end_of_the_service_does_not_wait_for_a_process_that_prepares():
     process.close()
     # The executor's own thread waits for the child, too: who comes second learns it a moment later.
     eventually(lambda: child.exitcode == -9, seconds=30)
+
+
+def test_threads_that_wait_for_the_database_do_not_grow_with_the_processors(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 256)
+    waiting, all_wait = set[int](), threading.Event()
+
+    def wait() -> None:
+        waiting.add(threading.get_ident())
+        if len(waiting) == MOST_THREADS:
+            all_wait.set()
+        all_wait.wait(30.0)
+
+    async def calls() -> None:
+        bound_threads(asyncio.get_running_loop())
+        await asyncio.gather(*(asyncio.to_thread(wait) for _ in range(100)))
+
+    asyncio.run(calls())
+    assert len(waiting) == MOST_THREADS
