@@ -1,10 +1,13 @@
 """Measures what the runs of one user, however many, change for others, by method.
 
     .venv/bin/python research/floods.py
+    .venv/bin/python research/floods.py --price 0
 
 Thirty users have a hundred runs each, with names and projects of their own. Then one more user has
-many. Prints, by method and flood, the share of others' runs within their 90% intervals, and how far
-the prediction moved that moved most.
+many. Prints, by method and flood, the share of others' runs within their 90% intervals, how far the
+prediction moved that moved most, and the median one. Of `limits` this is the probability that a job
+ends at its limit, and the change in points. With another price an underestimate costs as many of
+the cluster's mean runtimes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,6 +19,7 @@ from played_logs import run_script
 
 from predictors.base import Predictor, Question, UncertainPredictor
 from predictors.jobs import Completion, Submission
+from predictors.limits import LimitHits
 from predictors.methods.forest_trees import one_leaf
 from predictors.registry import create
 from simulator.reports.tables import text_table
@@ -38,6 +42,11 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 """Methods and their parameters; of a forest one leaf that holds all runs."""
 
+PRICED = ("attention", "auto", "forest", "least-cost")
+"""Methods whose predictions are estimates of least expected cost."""
+
+LIMITS = "limits"
+
 KINDS = {
     "short": "a second of the hour that was requested",
     "full": "the whole day that was requested",
@@ -59,10 +68,10 @@ class Answers(NamedTuple):
     predicted: Sequence[float]
     within: float | None
 
-    def moved(self, before: "Answers") -> float:
-        """Return by how much the prediction has changed that has changed most, as a share."""
+    def moves(self, before: "Answers") -> list[float]:
+        """Return by how much predictions have changed, as shares, in ascending order."""
         pairs = zip(self.predicted, before.predicted, strict=True)
-        return max(abs(now / then - 1.0) for now, then in pairs)
+        return sorted(abs(now / then - 1.0) for now, then in pairs)
 
 
 def base(user: int) -> float:
@@ -113,9 +122,10 @@ def flood(kind: str, length: int) -> Iterator[Completion]:
             yield a_run("flood", end, 1.0, (3_600.0, "flood", "array"))
 
 
-def taught(name: str, runs: Sequence[Completion]) -> Predictor:
+def taught(name: str, runs: Sequence[Completion], *, price: float = 1.0) -> Predictor:
     """Return a method that has observed runs."""
-    method = create(name, **METHODS[name])
+    priced = {"price": price} if name in PRICED else {}
+    method = create(name, **METHODS[name], **priced)
     for run in runs:
         method.observe(run)
     return method
@@ -136,14 +146,45 @@ def answers(method: Predictor) -> Answers:
     return Answers(predicted, within / (DRAWS * USERS) if has_intervals else None)
 
 
-def rows(name: str) -> Iterator[tuple[str, ...]]:
+def probabilities(runs: Sequence[Completion]) -> list[float]:
+    """Return the probability of each user's job to end at its limit, after some runs."""
+    limits, random = LimitHits(), np.random.default_rng(2)
+    for run in runs:
+        limits.observe(run)
+    jobs = (usual_run(user, 2.0 * START + 86_400.0, random).submission for user in range(USERS))
+    return [limits.of(job).probability or 0.0 for job in jobs]
+
+
+def probability_moves(kind: str, length: int) -> list[float]:
+    """Return by how much a flood changes these probabilities, in ascending order."""
+    before, now = probabilities(history()), probabilities([*history(), *flood(kind, length)])
+    return sorted(abs(one - other) for one, other in zip(before, now, strict=True))
+
+
+def rows(name: str, price: float) -> Iterator[tuple[str, ...]]:
     """Yield the rows of the table of a method."""
-    before = answers(taught(name, history()))
-    yield name, "none", "", _share(before.within), ""
+    if name == LIMITS:
+        for kind in KINDS:
+            for length in LENGTHS:
+                yield (
+                    name,
+                    kind,
+                    f"{length:,}",
+                    "",
+                    *_most_and_median(probability_moves(kind, length)),
+                )
+        return
+    before = answers(taught(name, history(), price=price))
+    yield name, "none", "", _share(before.within), "", ""
     for kind in KINDS:
         for length in LENGTHS:
-            now = answers(taught(name, [*history(), *flood(kind, length)]))
-            yield name, kind, f"{length:,}", _share(now.within), f"{now.moved(before):.1%}"
+            now = answers(taught(name, [*history(), *flood(kind, length)], price=price))
+            moves = now.moves(before)
+            yield name, kind, f"{length:,}", _share(now.within), *_most_and_median(moves)
+
+
+def _most_and_median(moves: Sequence[float]) -> tuple[str, str]:
+    return f"{moves[-1]:.1%}", f"{moves[len(moves) // 2]:.1%}"
 
 
 def _share(share: float | None) -> str:
@@ -152,15 +193,16 @@ def _share(share: float | None) -> str:
 
 def main(
     method: Annotated[list[str] | None, typer.Option(help="One of them; else all.")] = None,
+    price: Annotated[float, typer.Option(help="Of an underestimate, in mean runtimes.")] = 1.0,
 ) -> None:
     """Print what floods of one user change for others.
 
     Example: python research/floods.py --method attention
     """
-    heads = ("method", "flood", "runs", "within 90%", "moved most")
+    heads = ("method", "flood", "runs", "within 90%", "moved most", "median")
     for kind, words in KINDS.items():
         out.print(f"{kind}: runs of {words}", markup=False, soft_wrap=True)
-    found = [row for name in method or METHODS for row in rows(name)]
+    found = [row for name in method or (*METHODS, LIMITS) for row in rows(name, price)]
     out.print(text_table(heads, found), markup=False, soft_wrap=True)
 
 
