@@ -156,9 +156,7 @@ class Commands(LazyGroup):
         "check-config": LazyCommand("service.cli.config:check_config", SERVICE),
         "doctor": LazyCommand("service.cli.doctor:doctor", SERVICE),
         "connect": LazyCommand("service.cli.connect:connect", SERVICE),
-        "slurm-updater": LazyCommand(
-            "service.cli.slurm_updating:slurm_updater", SERVICE, hidden=True
-        ),
+        "slurm-updater": LazyCommand("service.cli.slurm_updating:slurm_updater", SERVICE),
         "warm-up": LazyCommand("service.cli.warming:warm_up", SERVICE, hidden=True),
         "token": LazyCommand("service.cli.token:token", SERVICE),
         "ask": LazyCommand("service.cli.ask:ask", USERS),

@@ -61,7 +61,7 @@ def export(
     database_url: DatabaseUrl = None,
     file: ConfigFile = None,
 ) -> None:
-    """Write the runs that the store holds, for a spreadsheet, XDMoD or a paper.
+    """Write the runs that the store holds, for a spreadsheet, a study or `import`.
 
     Runs come in the order of their submission, with the names that the store has: pseudonyms
     stay. Tables also hold the prediction that a run was scored by. In CSV a name that a spreadsheet

@@ -146,9 +146,10 @@ def slurm_updater(
     ] = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Keep TimeMin, SiteFactor and AdminComment of Slurm's jobs right, through scontrol.
+    """Hand Slurm's queue over, and keep TimeMin, SiteFactor and AdminComment of its jobs right.
 
-    This is for sites that forbid calls inside slurmctld. The command never changes held jobs, jobs
+    Beside a filter `--mode off --order none` hands the queue over and changes nothing; without one
+    this is for sites that forbid calls inside slurmctld. The command never changes held jobs, jobs
     with `walltimed=off` in their comment, or a TimeMin that another program or person has set. A
     time limit it changes only with --extend or --extend-by-comment. It removes its own TimeMin
     where that would lower a limit. The command must run as a Slurm operator. Every round also hands
