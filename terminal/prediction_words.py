@@ -116,6 +116,12 @@ def no_range(answer: dict[str, Any]) -> str:
     return f"; no range: {reason}" if reason else ""
 
 
+def alike_words(run: Mapping[str, Any]) -> str:
+    """Return the facts that made an earlier run like the job; empty without any."""
+    names = [name.replace("_hash", "").replace("_", " ") for name in run.get("shared") or ()]
+    return f"; alike in {', '.join(names)}" if names else ""
+
+
 def limit_words(limit: Mapping[str, Any]) -> str:
     """Return the probability that a job ends at its limit as text, with a longer request."""
     if limit["probability"] is None:

@@ -14,7 +14,13 @@ from service.adapters.script_facts import facts_in
 from service.cli.connection import ClusterName, TokenFile, Url, asking, refuse_while_starting
 from terminal.console import CommandError, ExitCode, err, out, print_json
 from terminal.options import AsJson
-from terminal.prediction_words import OBSTACLES, limit_words, no_range, prediction_rows
+from terminal.prediction_words import (
+    OBSTACLES,
+    alike_words,
+    limit_words,
+    no_range,
+    prediction_rows,
+)
 from terminal.words import duration, moment, moment_within, slurm_walltime, walltime
 
 SHOWN_RUNS = 3
@@ -120,7 +126,8 @@ def show(answer: dict[str, Any], request: dict[str, Any]) -> None:
         line(name, text)
     for run in (answer["explanation"] or [])[:SHOWN_RUNS]:
         facts = f"{duration(run['runtime'])} of {walltime(run['requested_walltime'])}"
-        line("", f"job {run['job_id'] or '?'}: {facts}, ended {moment(run['end_time'], now)}")
+        ended = f"ended {moment(run['end_time'], now)}{alike_words(run)}"
+        line("", f"job {run['job_id'] or '?'}: {facts}, {ended}")
     line("suggested", suggestion(answer, request))
     line("at limit", limit_words(answer["limit"]))
     line("would start", start_with(variant, now))

@@ -13,7 +13,7 @@ from running_service import Service, eventually
 from service.cli.queue import late_note, show_risks, start_cell, starts, unplanned_note
 from service.cli.report import cut_lines
 from service.store import open_store
-from terminal.prediction_words import limit_words
+from terminal.prediction_words import alike_words, limit_words
 from terminal.words import moment
 
 JOB_SCRIPT = """#!/bin/sh
@@ -230,6 +230,19 @@ def test_queue_tells_of_a_job_that_has_ended(call):
     assert fits(told)
     (ended, _) = json.loads(call("queue", "ada-7", "2", "--json")[1])["jobs"]
     assert ended["runs"][0]["user"] == "ada"
+
+
+@pytest.mark.parametrize(
+    ("shared", "words"),
+    [
+        (["script_hash", "work_dir", "input_bytes"], "; alike in script, work dir, input bytes"),
+        ([], ""),
+        (None, ""),
+    ],
+)
+def test_ask_names_the_facts_that_made_a_run_alike(shared, words):
+    assert alike_words({"job_id": "7", "shared": shared}) == words
+    assert alike_words({"job_id": "7"}) == ""
 
 
 def test_report_tells_hours_and_a_request_that_would_do(call):
