@@ -58,6 +58,9 @@ class Facts(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
 
 NO_FACTS = Facts()
 
+AFTER_A_HIT = frozenset({"afterany", "afternotok", "singleton"})
+"""Kinds of dependencies on which a job starts though the one before it was cut."""
+
 FACTS = Facts.__struct_fields__
 """Names of the facts."""
 
@@ -80,6 +83,15 @@ WITHOUT_DIGITS = frozenset({"work_dir", "submit_line"})
 def known(facts: Facts) -> Facts | None:
     """Return the facts; None if there are none."""
     return None if facts == NO_FACTS else facts
+
+
+def starts_after_hits(facts: Facts | None) -> bool:
+    """Return whether a job waits for another one, and starts also if that one was cut."""
+    return (
+        facts is not None
+        and facts.dependency is not None
+        and (normalised("dependency", facts.dependency).lower() in AFTER_A_HIT)
+    )
 
 
 def merged(first: Facts | None, second: Facts | None) -> Facts | None:

@@ -25,6 +25,7 @@ from predictors.memory.columns import (
     NONCONFORMITY,
     PIT,
     PREVIOUS,
+    PROCESSORS,
     REQUEST,
     RUNTIME,
     SUBMIT,
@@ -112,8 +113,9 @@ class LimitRisk(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         probability: None where nothing is known.
-        reason: ``history``; ``chain`` for a job that goes on where one like it was cut, again and
-            again; ``others`` without runs of the user; ``young-cluster``; ``no-user``.
+        reason: ``history``; ``chain`` for a job that goes on where one like it was cut: again and
+            again, or by its dependency; ``others`` without runs of the user; ``young-cluster``;
+            ``no-user``.
         runs: number of the user's last runs with its application, request and processors.
         hits: number of them that ended at the limit.
         longer_walltime: quantile at LONGER_SHARE of the runtimes of such jobs, with a margin, in
@@ -172,13 +174,16 @@ class LimitHits:
         runtime = request if completion.met_limit else min(completion.runtime, NEARLY * request)
         self._recent.add(replace(completion, submission=submission, runtime=runtime))
 
-    def of(self, submission: Submission, elapsed: float | None = None) -> LimitRisk:
+    def of(
+        self, submission: Submission, elapsed: float | None = None, *, follows: bool = False
+    ) -> LimitRisk:
         """Return the probability that a job will end at its limit.
 
         Args:
             submission: the job.
             elapsed: seconds that it has run, so that shorter runs count no more; None before it
                 starts.
+            follows: whether it waits for another job, and starts also if that one was cut.
         """
         if submission.user is None:
             return NO_USER
@@ -191,6 +196,7 @@ class LimitHits:
             *self._asked(submission),
             self._sums,
             0.0 if elapsed is None else float(elapsed),
+            follows,
         )
         request = submission.requested_walltime
         return LimitRisk(
@@ -201,6 +207,16 @@ class LimitHits:
             longer_walltime=float(longer) if longer > request else None,
             longer_reason=_reason_of(longer, request, probability, is_chain=is_chain),
         )
+
+    def core_hours(self) -> tuple[float, float]:
+        """Return the core hours of the last runs that ended at their limits, and of the others."""
+        numbers, _, _ = self._recent.columns
+        stop = self._recent.first + len(self._recent)
+        rows = slice(max(self._recent.first, stop - WINDOW), stop)
+        cores = np.nan_to_num(numbers[PROCESSORS, rows], nan=1.0)
+        hours = cores * numbers[RUNTIME, rows] / 3600.0
+        is_hit = numbers[RUNTIME, rows] >= numbers[REQUEST, rows]
+        return float(hours[is_hit].sum()), float(hours[~is_hit].sum())
 
     def features(self, submission: Submission) -> Floats:
         """Return the features of a job, from which weights are learned."""
@@ -247,7 +263,14 @@ def with_application_stem(submission: Submission) -> Submission:
 
 @of_same_types
 @compiled
-def risk_at(columns: Columns, rows: Rows, job: Job, sums: Sums, elapsed: float) -> Found:
+def risk_at(  # noqa: PLR0913, PLR0917 - machine code takes no keywords
+    columns: Columns,
+    rows: Rows,
+    job: Job,
+    sums: Sums,
+    elapsed: float,
+    follows: bool,  # noqa: FBT001 - likewise
+) -> Found:
     """Return the probability of a job, the runs behind it, and the walltime that holds its like.
 
     If a share s of the jobs that are not cut run longer than ``elapsed``, a probability p becomes
@@ -259,6 +282,7 @@ def risk_at(columns: Columns, rows: Rows, job: Job, sums: Sums, elapsed: float) 
         running = share_running(columns, (*rows, LAST_RUNS), job, elapsed)
         probability /= probability + (1.0 - probability) * running
     is_chain = past.last_like > 0 and past.links >= CHAIN_LINKS
+    is_chain = is_chain or (follows and past.last_same > 0)
     longer = NOT_KNOWN
     if probability >= LIKELY and not is_chain:
         longer = walltime_within(columns, (*rows, LAST_RUNS), job, LONGER_SHARE, elapsed)

@@ -385,6 +385,13 @@ class QueueMetrics:
             "cluster",
             "livemostrecent",
         )
+        self._core_hours = metrics.gauge(
+            "recent_core_hours",
+            "Core hours of the cluster's last 4,000 runs: of those that ended at their limits, and "
+            "of the others.",
+            "cluster ended",
+            "livemostrecent",
+        )
         self.age = metrics.gauge(
             "snapshot_age_seconds",
             "Seconds since the last snapshot was taken.",
@@ -407,6 +414,11 @@ class QueueMetrics:
         """Set the number of jobs of a live queue in each state."""
         for state, jobs in states.items():
             self._jobs.labels(cluster, state).set(jobs)
+
+    def used(self, cluster: str, core_hours: tuple[float, float]) -> None:
+        """Set the core hours of runs that ended at their limits, and of the others."""
+        for ended, hours in zip(("at-limit", "otherwise"), core_hours, strict=True):
+            self._core_hours.labels(cluster, ended).set(hours)
 
     def scored(self, cluster: str, made: str, values: Mapping[str, float | None]) -> None:
         """Set the errors of the forecast waits of a cluster."""

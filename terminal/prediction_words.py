@@ -127,7 +127,7 @@ def limit_words(limit: Mapping[str, Any]) -> str:
     if limit["probability"] is None:
         return "not known"
     if limit["reason"] == "chain":
-        return "goes on where a job like it was cut, again and again"
+        return "goes on where a job like it was cut"
     parts = [f"{100 * limit['probability']:.0f}% likely to end there"]
     if limit["like_hits"]:
         parts.append(f"{limit['like_hits']} of the last {limit['like_runs']} like it did")

@@ -213,12 +213,32 @@ def filtered(script, arguments):
     asked = seconds(options["l"].get("walltime"))
     answer = ask(submission_of(options, config), config)
     predicted = positive(answer["predicted_walltime"], asked or LONGEST)
-    if asked and answer["basis"]["jobs"] and predicted < asked:
+    if asked and answer.get("limit_warning") is True:
+        print(f"walltimed: {warning(answer, asked)}", file=sys.stderr)
+    elif asked and answer["basis"]["jobs"] and predicted < asked:
         print(f"walltimed: {advice(answer, predicted, asked)}", file=sys.stderr)
     if config["set_default"] and not options["l"].get("walltime"):
         limit = default_limit(answer, config)
         return with_limit(script, limit) if limit else script
     return script
+
+
+def warning(answer, asked):
+    """Return that the job will probably be cut, and a longer walltime, if one is known."""
+    hits, runs, longer = (answer.get(k) for k in ("like_hits", "like_runs", "longer_walltime"))
+    if hits and runs:
+        hits, runs = positive(hits, LONGEST), positive(runs, LONGEST)
+        cut = f"{hits:.0f} of your last {runs:.0f} jobs like this one were ended at their limit"
+        cut += f"; this one's is {clock(asked)}"
+    else:
+        share = 100.0 * positive(answer["limit_probability"], 1)
+        cut = (
+            f"such a job is ended at its limit of {clock(asked)} with a probability of {share:.0f}%"
+        )
+    way = "save its state before"
+    if longer is not None and positive(longer, LONGEST) > asked:
+        way = f"ask for {clock(longer)}, or {way}"
+    return f"{cut}; {way}"
 
 
 def advice(answer, predicted, asked):

@@ -4,7 +4,8 @@
     walltimed_pbs.py --cluster hill
     walltimed_pbs.py --without-queue --directory /var/spool/torque/server_priv/accounting
 
-Only reads, beside the server and not in it. Python 3.6 or newer, standard library only.
+Beside the server and not in it; only reads, but for --extend. Python 3.6 or newer, standard
+library only.
 """
 
 import argparse
@@ -58,6 +59,19 @@ def add_queue_options(group):
     group.add_argument(
         "--depth", type=int, default=1, help="the server's backfill_depth: jobs with reservations"
     )
+    group.add_argument(
+        "--extend",
+        action="append",
+        metavar="QUEUE",
+        default=[],
+        help="extend walltimes of running jobs of this queue that will probably be cut, once a job",
+    )
+    group.add_argument("--extend-share", type=float, default=100.0, help="at most, in percent")
+    group.add_argument(
+        "--extend-delay", type=float, default=0.0, help="minutes by which others may start later"
+    )
+    group.add_argument("--extended", default="/var/lib/walltimed/pbs-extended.json")
+    group.add_argument("--qalter", default=walltimed_queue.program("qalter"))
 
 
 def main(arguments=None):

@@ -26,6 +26,9 @@ UNUSABLE = re.compile(r"down|offline|unknown|stale|provisioning|maintenance|slee
 RUNNING, WAITING, HELD = ("R", "E", "S", "U"), ("Q",), ("H", "W", "T")
 LONGEST, MOST_CORES, MOST_MEMORY = 1e9, 2**31 - 1, 1e15  # seconds, KiB: the service takes no more
 LONGEST_PAUSE = 300.0
+LATE_SHARE = 0.8  # of its walltime that a job has run for before it may be extended
+LARGEST_ANSWER, MOST_NOTED = 1 << 24, 100_000
+OFF = "/etc/walltimed/walltimed.off"
 REFUSED = (401, 403)
 ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 GOOD_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|[\"\\/bfnrt])")
@@ -436,15 +439,88 @@ def body_of(shown_jobs, shown_nodes, taken_at, depth):
 
 def hand_over(body, options):
     """Send the body; returns when the service has accepted it."""
+    called(body, options, "PUT", "snapshot")
+
+
+def called(body, options, verb, name):
+    """Return what the service answers to a call about the cluster."""
     cluster = urllib.parse.quote(options.cluster, safe="")
-    url = options.url.rstrip("/") + f"/v1/clusters/{cluster}/snapshot"
-    request = urllib.request.Request(url, data=json.dumps(body).encode(), method="PUT")
+    url = options.url.rstrip("/") + f"/v1/clusters/{cluster}/{name}"
+    request = urllib.request.Request(url, data=json.dumps(body).encode(), method=verb)
     request.add_header("Content-Type", "application/json")
     if options.token_file:
         token = walltimed_accounting.token_in(options.token_file)
         request.add_header("Authorization", "Bearer " + token)
-    with urllib.request.urlopen(request, timeout=options.timeout):
-        pass  # 202 says that it is taken
+    with urllib.request.urlopen(request, timeout=options.timeout) as answer:
+        return answer.read(LARGEST_ANSWER)
+
+
+def extend(running, options):
+    """Let qalter extend the walltimes that the service grants to late jobs, once a job.
+
+    A job is noted before its walltime is changed: nothing extends it again.
+    """
+    noted, longest = noted_in(options.extended), largest_walltimes(options)
+    most = {}
+    for job in running:
+        walltime = job["requested_walltime"]
+        is_late = time.time() - job["start_time"] >= LATE_SHARE * walltime
+        if is_late and job.get("queue") in options.extend and job["job_id"] not in noted:
+            bound = walltime * (1 + options.extend_share / 100)
+            most[job["job_id"]] = min([bound, *longest(job["queue"])])
+    before = {job["job_id"]: job["requested_walltime"] for job in running}
+    asked = {job: each for job, each in most.items() if each >= before[job] + 60}
+    if not asked:
+        return
+    jobs = [{"job_id": job, "most": each} for job, each in asked.items()]
+    body = {"jobs": jobs, "delay": 60 * options.extend_delay, "used": LATE_SHARE}
+    for job, walltime in granted(called(body, options, "POST", "longer-limits")):
+        if before.get(job, LONGEST) < walltime <= asked.get(job, 0):
+            noted[job] = before[job]
+            note(noted, options.extended)
+            printed_by([options.qalter, "-l", f"walltime={walltime}", job], options.timeout)
+            print(f"{job}: walltime extended from {before[job]:.0f} to {walltime} s", flush=True)
+
+
+def granted(answer):
+    """Return pairs of job and walltime in whole seconds, of those that are granted one."""
+    try:
+        limits = json.loads(answer.decode())["limits"]
+        return [(each["job_id"], int(each["walltime"])) for each in limits if each["walltime"]]
+    except (KeyError, TypeError, OverflowError) as error:
+        raise ValueError("the service answered no limits") from error
+
+
+def largest_walltimes(options):
+    """Return a function that lists the bounds of a queue: its own, and that of the server."""
+    queues = tables_in(shown_by([options.qstat, "-Q", "-f"], options.timeout), "Queue")
+    servers = tables_in(shown_by([options.qstat, "-B", "-f"], options.timeout), "Server")
+
+    def bounds(queue):
+        tables = [table_in(queues, queue), *servers.values()]
+        found = [seconds(table_in(each, "resources_max").get("walltime")) for each in tables]
+        return [each for each in found if each]
+
+    return bounds
+
+
+def noted_in(path):
+    """Return the walltimes of extended jobs before, by job; none where there is no file yet."""
+    try:
+        with open(path) as file:
+            return decoded(file.read())
+    except FileNotFoundError:
+        return {}
+
+
+def note(noted, path):
+    """Store the last jobs that were extended."""
+    last = dict(list(noted.items())[-MOST_NOTED:])
+    with open(path + ".new", "w") as file:
+        json.dump(last, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(path + ".new", path)
 
 
 def advice_about(error, options):
@@ -466,6 +542,8 @@ def follow(options, stop):
         try:
             body = snapshot(options)
             hand_over(body, options)
+            if options.extend and not os.path.exists(OFF):
+                extend(body["running"], options)
             if told:
                 print("the queue is handed over again", file=sys.stderr, flush=True)
             told, pause = None, options.queue_interval

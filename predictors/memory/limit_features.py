@@ -85,6 +85,7 @@ class Past(NamedTuple):
         links: of the hits, those that a like job followed at once.
         last: 1 if the last run was a hit, 0 if not, -1 without any.
         last_like: likewise of runs with the same request and processors.
+        last_same: likewise of those with the same application, too.
     """
 
     runs: int
@@ -93,6 +94,7 @@ class Past(NamedTuple):
     links: int
     last: float
     last_like: float
+    last_same: float
 
 
 @compiled
@@ -118,7 +120,8 @@ def _scan(columns: Columns, rows: Rows, job: Job, sums: tuple[Floats, Floats]) -
     first, stop, row = rows
     _, application, request, processors, next_submit = job
     runs = like = hits = links = 0
-    last, last_like, fading, like_fading = -1.0, -1.0, 1.0, 1.0
+    last, last_like, last_same = -1.0, -1.0, -1.0
+    fading, like_fading = 1.0, 1.0
     while row >= first and runs < LAST_RUNS:
         if row < stop:
             hit = 1.0 if numbers[RUNTIME, row] >= numbers[REQUEST, row] else 0.0
@@ -132,6 +135,7 @@ def _scan(columns: Columns, rows: Rows, job: Job, sums: tuple[Floats, Floats]) -
             if is_shape:
                 last_like = hit if last_like < 0 else last_like
             if is_shape and is_app:
+                last_same = hit if like == 0 else last_same
                 like += 1
                 hits += int(hit)
                 gap = next_submit - numbers[END, row]
@@ -140,7 +144,7 @@ def _scan(columns: Columns, rows: Rows, job: Job, sums: tuple[Floats, Floats]) -
             runs += 1
             fading, like_fading = fading * FADING, like_fading * LIKE_FADING
         row = attributes[PREVIOUS, row]
-    return Past(runs, like, hits, links, last, last_like)
+    return Past(runs, like, hits, links, last, last_like, last_same)
 
 
 @compiled

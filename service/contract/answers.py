@@ -18,8 +18,8 @@ LimitReason = Annotated[
     str,
     Field(
         description="history: runs of the user; chain: jobs like it are cut and go on, again and "
-        "again; others: no runs of the user; or why there is no probability: young-cluster, "
-        "no-user, starting, failure."
+        "again, or by its dependency; others: no runs of the user; or why there is no probability: "
+        "young-cluster, no-user, starting, failure."
     ),
 ]
 LimitWarning = Annotated[

@@ -12,6 +12,7 @@ from predictors.base import Question, request_of
 from predictors.correction import next_estimate
 from predictors.correction_by_history import SHARE
 from predictors.distribution import MARGIN_SECONDS
+from predictors.facts import starts_after_hits
 from predictors.jobs import Basis, Prediction, Submission, in_agreement
 from predictors.limits import LimitRisk, nothing_known
 from predictors.methods.least_cost import LeastCost
@@ -176,7 +177,8 @@ class Predicting:
         now: float,
         caller: Caller = EVERYBODY,
     ) -> PredictionAnswer:
-        submission = caller.own(self._hide(self._submission(body, now)))
+        asked = self._submission(body, now)
+        submission = caller.own(self._hide(asked))
         if body.elapsed is not None:
             question = replace(question, elapsed=body.elapsed)
         state = self._follower.state_of(submission.cluster)
@@ -196,7 +198,8 @@ class Predicting:
                 )
             )
         longest = longest_of(self._queue_nodes(submission.cluster), submission.queue)
-        risk = state.limit_risk(as_of, body.elapsed, longest=longest)
+        follows = starts_after_hits(asked.facts)
+        risk = state.limit_risk(as_of, body.elapsed, longest=longest, follows=follows)
         return self._shown(body, submission, prediction, risk, prediction_id)
 
     def _submission(self, body: AskedSubmission, now: float) -> Submission:

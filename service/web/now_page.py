@@ -1,8 +1,9 @@
 """The page Now: state of the service and its clusters, and problems."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -41,11 +42,12 @@ class Card(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True):
-    """One thing to look at."""
+    """One thing to look at, with the path of the page that shows it."""
 
     kind: Literal["bad", "careful"]
     text: str
     advice: str
+    path: str | None = None
 
 
 class ClusterRow(Struct, frozen=True, kw_only=True):
@@ -81,6 +83,8 @@ class ServiceFacts(Struct, frozen=True, kw_only=True):
         is_loopback: whether only this machine can reach the service.
         dropped: number of predictions that could not be recorded.
         queues: the live queues, without their jobs.
+        at_risk: numbers of running jobs that will probably be cut, of those that the visitor may
+            see, by cluster.
         planning: the clusters whose schedulers plan or order by predictions, as far as this process
             sees.
     """
@@ -90,6 +94,7 @@ class ServiceFacts(Struct, frozen=True, kw_only=True):
     is_loopback: bool
     dropped: int
     queues: Sequence[QueueHeadAnswer]
+    at_risk: Mapping[str, int]
     planning: frozenset[str]
 
 
@@ -187,6 +192,7 @@ def notices(service: ServiceFacts, rows: Sequence[ClusterRow], now: float) -> li
     problems = [*_of_service(service)]
     for row in rows:
         problems += _of_cluster(row, now)
+        problems += _of_limits(row.history.cluster, service.at_risk)
     return sorted(problems, key=lambda notice: notice.kind)
 
 
@@ -249,6 +255,17 @@ def _of_queue(name: str, queue: QueueHeadAnswer | None, now: float) -> Iterator[
         )
     if queue.forecast_error:
         yield Notice("careful", f"{name}: the queue could not be forecast.", queue.forecast_error)
+
+
+def _of_limits(name: str, at_risk: Mapping[str, int]) -> Iterator[Notice]:
+    jobs = at_risk.get(name, 0)
+    if jobs:
+        yield Notice(
+            "careful",
+            f"{name}: {count(jobs)} running {'job' if jobs == 1 else 'jobs'} will probably be cut.",
+            "Jobs at risk",
+            f"/at-risk?cluster={quote(name, safe='')}",
+        )
 
 
 def _of_scores(name: str, score: MethodScore) -> Iterator[Notice]:

@@ -277,7 +277,7 @@ class Website:
         caller = frame.visitor.caller
         match name:
             case "now":
-                return self._service(frame.clusters)
+                return self._service(frame.clusters, await self._risk_counts(caller))
             case "job":
                 return await self._queues.job(frame.cluster, query.id, caller)
             case "at_risk":
@@ -341,7 +341,15 @@ class Website:
             )
         return Frame(visitor, path, cluster or usual, tuple(clusters), url)
 
-    def _service(self, clusters: Iterable[str]) -> now_page.ServiceFacts:
+    async def _risk_counts(self, caller: Caller) -> dict[str, int]:
+        """Return how many running jobs will probably be cut, by cluster with a queue."""
+        names = [queue.cluster for queue in self._queues.heads() if not queue.is_old]
+        found = {name: await self._at_risk(name, caller) for name in names}
+        return {name: len(each.jobs) for name, each in found.items() if each}
+
+    def _service(
+        self, clusters: Iterable[str], at_risk: Mapping[str, int]
+    ) -> now_page.ServiceFacts:
         worker = self._worker
         return now_page.ServiceFacts(
             health=worker.health(),
@@ -349,5 +357,6 @@ class Website:
             is_loopback=worker.settings.is_loopback,
             dropped=worker.writer.dropped_predictions,
             queues=self._queues.heads(),
+            at_risk=at_risk,
             planning=frozenset(filter(worker.plans_by_predictions, clusters)),
         )

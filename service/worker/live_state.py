@@ -279,6 +279,7 @@ class ClusterState:
         elapsed: float | None = None,
         *,
         longest: float | None = None,
+        follows: bool = False,
     ) -> LimitRisk:
         """Return the probability that a job ends at its limit; without one if that fails.
 
@@ -286,15 +287,20 @@ class ClusterState:
             submission: the job.
             elapsed: seconds that it has run; None before it starts.
             longest: largest limit that its queue allows, in seconds.
+            follows: whether it waits for another job, and starts also if that one was cut.
         """
         try:
-            found = self._limits.of(submission, elapsed)
+            found = self._limits.of(submission, elapsed, follows=follows)
             return found.within(submission.requested_walltime, longest)
         except Exception:
             self._metrics.failures.labels(LIMITS, "answer").inc()
             if self._throttle.count(LIMITS, "answer"):
                 log.exception("the probability of a hit could not be computed")
             return nothing_known(FAILED.reason)
+
+    def limit_core_hours(self) -> tuple[float, float]:
+        """Return core hours of the last runs that ended at their limits, and of the others."""
+        return self._limits.core_hours()
 
     def remember_users(self, runs: Sequence[Completion]) -> None:
         """Let accuracy groups, correction and limits observe the cluster's last runs, in order."""

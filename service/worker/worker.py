@@ -267,6 +267,8 @@ class Worker:
         self.metrics.clusters.set(len(self.live.names))
         self.metrics.unserved_clusters.set(max(0, self._held_clusters - len(self.live.names)))
         self.queues.set_gauges()
+        for name in list(self.live.names):
+            self.metrics.queues.used(name, self.live.of(name).limit_core_hours())
         dropped, commits = self.writer.dropped_predictions, self.writer.commits
         self.metrics.dropped.inc(dropped - self._seen_drops)
         self.metrics.commits.inc(commits - self._seen_commits)

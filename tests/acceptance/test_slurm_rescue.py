@@ -1,8 +1,10 @@
 """On a real Slurm the updater extends the limit of a job that will be cut, and of no other."""
 
+import re
 import subprocess
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from private_slurm import reason_to_skip
@@ -92,3 +94,35 @@ def test_a_job_that_would_be_cut_is_extended_once_where_it_is_opted_in(site):
     slurm.await_end(opted_in, by_comment)
     assert slurm.job(not_opted_in)["JobState"] == slurm.job(again)["JobState"] == "TIMEOUT"
     assert slurm.job(opted_in)["JobState"] == slurm.job(by_comment)["JobState"] == "COMPLETED"
+
+
+PROGRAM = """\
+#!/bin/bash
+if [ -e state.dat ]; then echo went on >> log; exit; fi
+trap 'echo saved > state.dat; exit' USR1
+echo began >> log
+while true; do sleep 0.2; done
+"""
+
+
+def test_the_recipe_for_checkpoints_saves_the_state_and_goes_on(site):
+    """The script of docs/users.md as it is, but for its times."""
+    page = (Path(__file__).parents[2] / "docs" / "users.md").read_text("utf-8")
+    (recipe,) = re.findall(r"```\n(#SBATCH --time=4:00:00 .*?)```", page, re.DOTALL)
+    directory = site.directory / "recipe"
+    directory.mkdir()
+    (directory / "program").write_text(PROGRAM)
+    (directory / "program").chmod(0o755)
+    script = recipe.replace("4:00:00", "1").replace("@300", "@50")
+    (directory / "job.sh").write_text(f"#!/bin/bash\n{script}")
+    slurm = site.slurm
+    options = ("-n1", f"--chdir={directory}", f"--output={directory / 'out'}")
+    job = int(slurm.run("sbatch", "--parsable", *options, str(directory / "job.sh")).split(";")[0])
+
+    eventually(lambda: slurm.job(job).get("Restarts") == "1", seconds=120)
+    assert (directory / "state.dat").read_text() == "saved\n"
+    eventually(lambda: slurm.job(job)["JobState"] == "PENDING", seconds=60)
+    slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")  # else after two minutes
+    slurm.await_end(job, seconds=120)
+    assert slurm.job(job)["JobState"] == "COMPLETED"
+    assert (directory / "log").read_text() == "began\nwent on\n"

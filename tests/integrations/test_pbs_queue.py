@@ -693,3 +693,94 @@ def test_no_odd_value_of_one_node_keeps_the_others_from_being_counted(follower, 
             odd = whole | {"resources_available": {"ncpus": value}}
         pools = follower.pools_of({"nodes": {"a": odd, "b": whole | {"queue": "long"}}})
         assert taken({}, pools=pools).pools[-1].processors == 2, value
+
+
+def late_job(walltime="01:00:00", queue="long"):
+    """A running job that was started 55 minutes ago."""
+    started = time.strftime("%a %b %d %H:%M:%S %Y", time.gmtime(time.time() - 3300))
+    asked = {"walltime": walltime, "ncpus": 1}
+    times = {"ctime": started, "stime": started}
+    return {"job_state": "R", "queue": queue, "Resource_List": asked} | times
+
+
+@pytest.fixture
+def extending(options, tmp_path):
+    """Options of a site that extends jobs of long, which has a largest walltime."""
+    shown = {
+        "Jobs": {"1.hill": late_job(), "2.hill": late_job(queue="short")},
+        "Queue": {"long": {"resources_max": {"walltime": "01:30:00"}}},
+        "Server": {"hill": {"resources_max": {"walltime": "24:00:00"}}},
+    }
+    prints(options.qstat, json.dumps(shown))
+    qalter = tmp_path / "qalter"
+    qalter.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path / "altered"}\n')
+    qalter.chmod(0o755)
+    options.extend, options.qalter = ["long"], str(qalter)
+    options.extended = str(tmp_path / "extended.json")
+    return options
+
+
+def limits(walltime, job="1.hill"):
+    answer = {"limits": [{"job_id": job, "walltime": walltime}]}
+    return http(200, json.dumps(answer).encode())
+
+
+def altered(tmp_path):
+    file = tmp_path / "altered"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def test_the_walltime_of_a_late_job_of_the_queue_is_extended_once(
+    follower, extending, tmp_path, capsys
+):
+    with fake_service(limits(5400.0), hangs_up=True) as service:
+        extending.url = service.url
+        assert follower.follow(extending, threading.Event()) == 0
+        assert follower.follow(extending, threading.Event()) == 0
+    assert altered(tmp_path) == ["-l walltime=5400 1.hill"]
+    assert "1.hill: walltime extended from 3600 to 5400 s" in capsys.readouterr().out
+    asked = [each for each in service.requests if "jobs" in each]
+    bound = {"job_id": "1.hill", "most": 5400.0}
+    assert asked == [{"jobs": [bound], "delay": 0.0, "used": 0.8}], "at most that of the queue"
+    assert json.loads(Path(extending.extended).read_text()) == {"1.hill": 3600}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [limits(None), limits(5401.0), limits(3600.0), limits(1e300), limits(5400.0, "2.hill")],
+)
+def test_what_is_not_granted_or_beyond_the_bound_is_not_set(follower, extending, tmp_path, answer):
+    with fake_service(answer, hangs_up=True) as service:
+        extending.url = service.url
+        assert follower.follow(extending, threading.Event()) == 0
+    assert altered(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "answer", [http(200, b"{}"), http(200, b"x"), http(200, b"[1]"), http(200, b'{"limits": [1]}')]
+)
+def test_an_answer_that_is_none_extends_nothing_and_is_told(
+    follower, extending, tmp_path, answer, capsys
+):
+    with fake_service(answer, hangs_up=True) as service:
+        extending.url = service.url
+        assert follower.follow(extending, threading.Event()) == 1
+    assert altered(tmp_path) == []
+    assert "will try again" in capsys.readouterr().err
+
+
+def test_a_job_that_cannot_be_noted_is_not_extended(follower, extending, tmp_path):
+    extending.extended = str(tmp_path / "missing" / "extended.json")
+    with fake_service(limits(5400.0), hangs_up=True) as service:
+        extending.url = service.url
+        assert follower.follow(extending, threading.Event()) == 1
+    assert altered(tmp_path) == []
+
+
+def test_without_the_option_no_walltime_is_asked_for(follower, extending, tmp_path):
+    extending.extend = []
+    with fake_service(limits(5400.0), hangs_up=True) as service:
+        extending.url = service.url
+        assert follower.follow(extending, threading.Event()) == 0
+    assert len(service.requests) == 1
+    assert altered(tmp_path) == []

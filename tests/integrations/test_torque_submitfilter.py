@@ -288,3 +288,46 @@ def test_the_switch_lets_every_script_pass(tmp_path, monkeypatch):
     assert answered(tmp_path, prediction())[1].startswith("walltimed: likely")
     off.write_text("")
     assert answered(tmp_path, prediction(), b"./relax\n", set_default=True) == (b"./relax\n", "")
+
+
+LIKE = "of your last 9 jobs like this one were ended at their limit; this one's is 01:00:00"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"like_hits": 6, "like_runs": 9, "longer_walltime": 21_600.0},
+            f"6 {LIKE}; ask for 06:00:00, or save its state before",
+        ),
+        (
+            {"like_hits": 0, "like_runs": 0, "longer_walltime": None},
+            (
+                "such a job is ended at its limit of 01:00:00 with a probability of 72%; save its "
+                "state before"
+            ),
+        ),
+        (
+            {"like_hits": 6, "like_runs": 9, "longer_walltime": 3000.0},
+            f"6 {LIKE}; save its state before",
+        ),
+    ],
+)
+def test_a_job_that_will_probably_be_cut_is_told_so(tmp_path, changes, told):
+    cut = {"limit_warning": True, "limit_probability": 0.72} | changes
+    script, line = answered(tmp_path, prediction(**cut))
+    assert (script, line) == (SCRIPT, f"walltimed: {told}\n")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"like_hits": "6", "like_runs": 9},
+        {"like_hits": 6, "like_runs": 9, "longer_walltime": [1]},
+        {"limit_probability": None},
+        {"limit_probability": 1.5},
+    ],
+)
+def test_a_warning_of_nonsense_is_not_said(tmp_path, changes):
+    cut = {"limit_warning": True, "limit_probability": 0.72, "longer_walltime": None} | changes
+    assert answered(tmp_path, prediction(**cut)) == (SCRIPT, "")

@@ -3,8 +3,9 @@ import random
 import pytest
 from msgspec.structs import replace
 
+from predictors.facts import Facts, starts_after_hits
 from predictors.jobs import Completion, Status, Submission
-from predictors.limits import CAPACITY, ENOUGH, LimitHits
+from predictors.limits import CAPACITY, ENOUGH, LimitHits, LimitRisk
 
 HOUR = 3600.0
 LATER = 1e9
@@ -105,6 +106,44 @@ def test_a_job_resubmitted_at_once_after_each_hit_is_a_chain():
     assert found.reason == found.longer_reason == "chain"
     cut = [run(ENOUGH + place, HOUR) for place in range(4)]
     assert taught(others() + cut).of(job()).reason == "history"
+
+
+def test_a_job_that_waits_for_another_is_a_chain_where_the_last_of_its_name_was_cut():
+    other = [run(ENOUGH, HOUR), run(ENOUGH + 1, 600, application="post")]
+    limits = taught(others() + other)
+    assert limits.of(job(), follows=True).reason == "chain"
+    assert not limits.of(job(), follows=True).warns(0.0)
+    assert limits.of(job()).reason == "history"
+    assert limits.of(job(application="post"), follows=True).reason == "history"
+    ended = taught([*others(), *other, run(ENOUGH + 2, 600)])
+    assert ended.of(job(), follows=True).reason == "history", "the last one ended by itself"
+
+
+@pytest.mark.parametrize(
+    ("dependency", "follows"),
+    [
+        ("afterany", True),
+        ("afternotok:17", True),
+        ("singleton", True),
+        ("AfterAny:17", True),
+        ("afterok", False),
+        ("before", False),
+        (None, False),
+    ],
+)
+def test_a_dependency_that_a_hit_fulfils_makes_a_chain(dependency, follows):
+    assert starts_after_hits(Facts(dependency=dependency)) is follows
+    assert not starts_after_hits(None)
+
+
+def test_a_longer_walltime_stays_within_the_largest_limit_of_the_queue():
+    found = LimitRisk(
+        probability=0.7, reason="history", longer_walltime=2 * HOUR, longer_reason="history"
+    )
+    assert found.within(HOUR, None) == found.within(HOUR, 2 * HOUR) == found
+    assert found.within(HOUR, 1.5 * HOUR).longer_walltime == 1.5 * HOUR
+    none = found.within(HOUR, HOUR)
+    assert (none.longer_walltime, none.longer_reason) == (None, "largest-limit")
 
 
 def test_a_longer_walltime_holds_nine_in_ten_of_cut_and_uncut_runs():

@@ -323,7 +323,7 @@ LIMIT = {
         ),
         ({"longer_walltime": 3600.0}, "; 9 of 10 would end within 1:00:00"),
         ({"longer_walltime": None, "like_hits": 0}, "62% likely to end there"),
-        ({"reason": "chain"}, "goes on where a job like it was cut, again and again"),
+        ({"reason": "chain"}, "goes on where a job like it was cut"),
         ({"probability": None}, "not known"),
     ],
 )

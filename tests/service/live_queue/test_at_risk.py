@@ -88,6 +88,7 @@ def test_pages_show_jobs_at_risk_and_what_a_job_that_will_be_cut_would_need(serv
     assert "No job that has used 80% of the limit will be cut there with a probability" in nobody
     hand_over(service, job("<b>4711", now - 3300), job("calm", now - 3300, user="u1"))
     service.wait_until(lambda: len(service.get(AT_RISK).json()["jobs"]) == 1)
+    assert "hill: 1 running job will probably be cut." in service.request("GET", "/").text
     shown = service.request("GET", "/job?cluster=hill&id=%3Cb%3E4711").text
     assert "will probably be cut" in shown
     assert "6 of the last 6 like it did" in shown
