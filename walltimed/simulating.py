@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from simulator.scheduling.simulate import Schedule
 from simulator.scheduling.simulate import simulate as run
 from simulator.traces.completions import RecordedLog
 from terminal.data_table import DataTable
+from terminal.progress import progress_bar
 from walltimed.logs import Log, log_of
 from walltimed.methods import MakeMethod, spec_of
 from walltimed.tabular import Tabular, check_counts
@@ -69,6 +71,7 @@ def simulate(
     slurm_config: Directory | None = None,
     pbs_config: Directory | None = None,
     limit: int | None = None,
+    progress: bool = False,
 ) -> Simulation:
     """Simulate a scheduler on a log, from an empty machine and without any history.
 
@@ -85,6 +88,7 @@ def simulate(
         slurm_config: directory with what scontrol printed, for the policy ``slurm``.
         pbs_config: directory with the configuration of PBS, for the policy ``pbs``.
         limit: number of jobs; None takes all.
+        progress: whether a bar is shown on standard error.
 
     Raises:
         ValueError: a name is not known, or no job of the log can be simulated.
@@ -94,21 +98,24 @@ def simulate(
     check_counts(limit=limit, processors=processors, cores_per_node=cores_per_node)
     if not isinstance(policy, str) or "," in policy:
         raise ValueError(f"policy is one name, such as easy, not {policy!r}.")
-    source = log_of(log)
+    read = log_of(log)
     site = site_of_twin(_path(slurm_config), _path(pbs_config), [policy], cores_per_node)
     rules: dict[str, Any] = {"order": order, **site.rules}
     [semantics] = semantics_of([policy], adjust, rules)
     _, workload = jobs_of(
-        source.recorded,
-        source.name,
+        read.recorded,
+        read.name,
         limit=limit,
         processors=processors or site.processors,
         cores_per_node=cores_per_node,
         requests=None,
         overrun=overrun,
     )
-    schedule = run(workload, semantics, replace(_estimates(estimates), keeps=True))
-    recorded = replace(source.recorded, trace=workload.trace)
+    source = replace(_estimates(estimates), keeps=True)
+    with progress_bar("jobs", quiet=not progress) as bar:
+        task = bar.add_task(f"{policy}, {source.name}", total=len(workload))
+        schedule = run(workload, semantics, source, progress=partial(bar.advance, task))
+    recorded = replace(read.recorded, trace=workload.trace)
     return Simulation(recorded, schedule, measure(schedule))
 
 

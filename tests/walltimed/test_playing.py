@@ -15,6 +15,7 @@ from predictors.jobs import Basis, Interval, Prediction
 from predictors.registry import create
 from simulator.replay.method_spec import MethodSpecError
 from simulator.traces.cleaning import NoJobError
+from terminal.progress import Bar
 from walltimed.methods import AnswerError
 
 pytestmark = pytest.mark.lengthy(15)
@@ -234,6 +235,21 @@ def test_what_is_no_number_of_something_is_named(log, number):
             walltimed.simulate(log, **{argument: number})
     with pytest.raises(ValueError, match="shake must be a whole number of at least 0, not -1"):
         walltimed.backtest(log, "last-two", shake=-1)
+
+
+@pytest.mark.parametrize("play", [walltimed.replay, walltimed.simulate, walltimed.backtest])
+def test_progress_is_shown_where_it_is_asked_for_and_changes_nothing(log, play, monkeypatch):
+    bars = []
+    start = Bar.start
+    monkeypatch.setattr(Bar, "start", lambda bar: (bars.append(bar), start(bar)))
+    quiet = play(log, limit=100)
+    assert not any(bar._logs or not bar.disable for bar in bars)
+    bars.clear()
+    shown = play(log, limit=100, progress=True)
+    assert bars
+    assert all(bar._logs or not bar.disable for bar in bars)
+    assert all(bar.tasks[0].finished for bar in bars)
+    assert quiet.to_pandas().equals(shown.to_pandas())
 
 
 @pytest.mark.parametrize("policy", [None, ["easy"], "easy,conservative"])
