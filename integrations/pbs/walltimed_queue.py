@@ -106,7 +106,8 @@ def records_in(text):
         if head and (head[1] or not found["Jobs"]):
             record = found["Jobs" if head[1] else "nodes"].setdefault(head[2], {})
         elif attribute and attribute[2]:
-            record.setdefault(attribute[1], {}).setdefault(attribute[2], attribute[3])
+            record.setdefault(attribute[1], {})
+            table_in(record, attribute[1]).setdefault(attribute[2], attribute[3])
         elif attribute:
             record.setdefault(attribute[1], attribute[3])
     return {kind: {key: each for key, each in of.items() if each} for kind, of in found.items()}

@@ -10,10 +10,10 @@ from predictors.facts import FACTS, MOST_FEATURES, Facts
 from service.adapters.job_scripts import gpus_of_options, options_of_slurm
 from service.adapters.pbs_scripts import options_of_pbs
 from service.adapters.submission_facts import gpus_of_chunks, reported_facts, tasks_in
-from service.adapters.values import count
+from service.adapters.values import count, number
 
-_FEATURE = re.compile(r"wt:(\w+)=([\w.+-]+)")
-_GPU_TYPE = re.compile(r"(?:^|[:/,])([A-Za-z][\w-]*):\d")
+_FEATURE = re.compile(r"wt:(\w{1,64})=([\w.+-]{1,255})")
+_GPU_TYPE = re.compile(r"(?:^|[:/,])([A-Za-z][\w-]{0,63}):\d")
 
 
 def facts_in(
@@ -65,10 +65,10 @@ def _with_features(facts: Facts, comment: str) -> Facts:
 
 
 def _number_or_word(value: str) -> float | str:
-    try:
-        return float(value)
-    except ValueError:
+    found = number(value.removeprefix("-"))
+    if found is None:
         return value
+    return -found if value.startswith("-") else found
 
 
 def _of_pbs(resources: Mapping[str, str], work_dir: str) -> Facts | None:

@@ -784,3 +784,14 @@ def test_without_the_option_no_walltime_is_asked_for(follower, extending, tmp_pa
         assert follower.follow(extending, threading.Event()) == 0
     assert len(service.requests) == 1
     assert altered(tmp_path) == []
+
+
+def test_a_value_that_looks_like_an_attribute_breaks_no_record(follower):
+    text = """Job Id: 7.hill
+    Resource_List = x
+    Resource_List.ncpus = 4
+    ctime = Sun Nov 22 07:26:09 2026
+    job_state = Q
+"""
+    (found,) = follower.queue_of(follower.records_in(text))["waiting"]
+    assert (found["job_id"], found["requested_processors"]) == ("7.hill", 1)
