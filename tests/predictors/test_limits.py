@@ -3,9 +3,11 @@ import random
 import pytest
 from msgspec.structs import replace
 
+from predictors.accuracy_groups import Accuracies
 from predictors.facts import Facts, starts_after_hits
 from predictors.jobs import Completion, Status, Submission
 from predictors.limits import CAPACITY, ENOUGH, LimitHits, LimitRisk
+from predictors.registry import create
 
 HOUR = 3600.0
 LATER = 1e9
@@ -253,3 +255,30 @@ def test_a_running_job_needs_what_runs_that_were_as_long_needed():
     at_start, late = limits.of(job(request=2 * HOUR)), limits.of(job(request=2 * HOUR), 6000.0)
     assert late.probability > at_start.probability
     assert late.longer_walltime >= 8000
+
+
+@pytest.mark.parametrize("name", ["requested", "max-usage", "percentile", "knn", "last-two"])
+def test_a_hit_changes_nothing_in_the_methods_of_papers(name):
+    """To them a run that was cut ran for so long; to the model of hits it needed at least that."""
+    ended = [run(place, HOUR / 2, status=Status.COMPLETED) for place in range(20)]
+    cut = [replace(each, status=Status.TIMEOUT) for each in ended]
+    asked = job(request=2 * HOUR)
+    answers = []
+    for runs in (ended, cut):
+        method = create(name)
+        for each in runs:
+            method.observe(each)
+        answers.append(method.predict(asked))
+    assert answers[0] == answers[1]
+    calm, likely = (taught(others() + runs).of(asked) for runs in (ended, cut))
+    assert likely.probability > 2 * calm.probability
+
+
+def test_a_hit_changes_nothing_in_the_accuracy_of_a_user():
+    ended = [run(place, HOUR / 2, status=Status.COMPLETED) for place in range(20)]
+    accuracies = Accuracies(), Accuracies()
+    for each in ended:
+        accuracies[0].observe(each)
+        accuracies[1].observe(replace(each, status=Status.TIMEOUT))
+    assert accuracies[0].of("ada") == accuracies[1].of("ada")
+    assert accuracies[0].of("ada").accuracy == 0.5
