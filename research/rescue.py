@@ -38,6 +38,7 @@ from simulator.scheduling.semantics import Semantics
 from simulator.traces.swf import read_swf
 from terminal.console import out
 from terminal.options import Limit
+from terminal.words import MINUTE
 
 STEP = 60
 """Seconds between two looks at the running jobs."""
@@ -295,7 +296,8 @@ def play(part: LogPart) -> tuple[str, ...]:
     saved, extended = cut & (saving.limits >= needed), saving.limits > site.limits
 
     def change(with_rescue: Played, without: Played) -> str:
-        return f"{with_rescue.waits[~cut].mean() / without.waits[~cut].mean() - 1:+.1%}"
+        before = without.waits[~cut].mean()
+        return f"{with_rescue.waits[~cut].mean() / before - 1:+.1%}" if before >= MINUTE else ""
 
     return (
         Path(part.trace).name.split(".")[0],
@@ -307,9 +309,9 @@ def play(part: LogPart) -> tuple[str, ...]:
         f"{saved.sum() / cut.sum():.0%}",
         f"{within.sum():,}",
         f"{(saved & within).sum() / within.sum():.0%}",
-        f"{plain.waits[~cut].mean() / 60:,.0f}",
+        f"{plain.waits[~cut].mean() / MINUTE:,.0f}",
         change(saving, plain),
-        f"{lost.waits[~cut].mean() / 60:,.0f}",
+        f"{lost.waits[~cut].mean() / MINUTE:,.0f}",
         change(again, lost),
     )
 
