@@ -330,7 +330,8 @@ class Worker:
     def _fold(self) -> tuple[LiveState, LogReader]:
         """Return a new state from the history, and a reader of later runs; runs in a thread."""
         live = LiveState(self.settings, self.metrics)
-        live.warm_up_methods()
+        if not self.follower.started:
+            live.warm_up_methods()
         self._known_erasure = self.store.erasures.last()
         served = self._served_clusters()
         reader, (recent, older) = self.store.past_runs.warm_start(
