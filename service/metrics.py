@@ -3,14 +3,16 @@
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from time import time
 from typing import Any, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
 from service.store import MethodScores, RecentScore
 
@@ -221,8 +223,27 @@ class Metrics:
         if MULTIPROCESS_DIRECTORY not in os.environ:
             return generate_latest(self.registry)
         shared = CollectorRegistry()
-        MultiProcessCollector(shared)  # type: ignore[no-untyped-call] # the client has no types there
+        own = self.registry.collect()
+        shared.register(AllWorkers({each.name: each.documentation for each in own}))
         return generate_latest(shared)
+
+
+class AllWorkers(Collector):
+    """The metrics of all worker processes, with their help, which the client does not keep.
+
+    Args:
+        help_of: sentences by the name of the metric.
+    """
+
+    def __init__(self, help_of: Mapping[str, str]) -> None:
+        self._help_of = help_of
+        self._files = MultiProcessCollector(None)  # type: ignore[no-untyped-call] # the client has no types there
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics."""
+        for metric in self._files.collect():  # type: ignore[no-untyped-call] # likewise
+            metric.documentation = self._help_of.get(metric.name, metric.documentation)
+            yield metric
 
 
 class RouteMetrics:

@@ -1,11 +1,14 @@
-"""Which submit filters have asked, and when, as Prometheus is told."""
+"""Metrics as Prometheus is told them: submit filters that have asked, and what metrics mean."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
 from service import metrics
-from service.metrics import MOST_FILTERS, Metrics
+from service.metrics import MOST_FILTERS, MULTIPROCESS_DIRECTORY, Metrics
 
 
 class Noted:
@@ -98,3 +101,26 @@ def test_of_many_names_the_first_are_kept_and_go_on_being_noted(noted):
     assert len(noted.told) == MOST_FILTERS == 32
     assert noted.told["walltimed.lua 0"] == 2000.0
     assert noted.told["walltimed.lua 31"] == 1000.0
+
+
+def test_metrics_of_all_workers_say_the_same_of_themselves(tmp_path):
+    """The client decides at its import whether processes share their numbers."""
+    program = (
+        "from service.metrics import Metrics\n"
+        "metrics = Metrics()\n"
+        "metrics.skipped({'a reason': 1})\n"
+        "print(metrics.exposition().decode())"
+    )
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, **shared},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for shared in ({}, {MULTIPROCESS_DIRECTORY: str(tmp_path)})
+    ]
+    alone, together = ({*re.findall("# HELP .*", text)} for text in printed)
+    assert "# HELP walltimed_clusters Clusters with history." in together
+    assert together <= alone
