@@ -36,7 +36,7 @@ from simulator.reports.tables import text_table
 from simulator.scheduling.forecast import QueuedJobs, Snapshot
 from simulator.scheduling.semantics import Semantics
 from simulator.traces.swf import read_swf
-from terminal.console import out
+from terminal.console import CommandError, ExitCode, out
 from terminal.options import Limit
 from terminal.words import MINUTE
 
@@ -299,6 +299,8 @@ def play(part: LogPart) -> tuple[str, ...]:
         before = without.waits[~cut].mean()
         return f"{with_rescue.waits[~cut].mean() / before - 1:+.1%}" if before >= MINUTE else ""
 
+    if not within.any():
+        raise CommandError(f"No run of {part.trace} would be cut within reach.", ExitCode.USAGE)
     return (
         Path(part.trace).name.split(".")[0],
         f"{len(cut):,}",

@@ -50,6 +50,15 @@ def test_a_method_is_compared_with_the_published_ones_on_a_log(tmp_path, options
     assert f"{method} there" in done.stdout
 
 
+def test_jobs_that_would_be_cut_are_saved_on_a_log(tmp_path):
+    log = tmp_path / "a.swf"
+    synthetic(log, jobs=600, seed=1)
+    words = [sys.executable, RESEARCH / "rescue.py", log, "--processes", "1", "--delay", "600"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    heads, _, row = (line.split() for line in done.stdout.splitlines()[:3])
+    assert (heads[0], row[0], row[1]) == ("log", "a", "600")
+
+
 def test_hits_are_foreseen_and_longer_requests_suggested_on_a_log(tmp_path):
     log = tmp_path / "a.swf"
     synthetic(log, jobs=3_000, seed=1)
