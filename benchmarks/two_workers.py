@@ -6,7 +6,7 @@ The logs are synthetic. A log is played by EASY with estimates of ``auto``, as i
 with submissions moved a little, as ``walltimed simulate --shake 60 --repeat 10`` does. Two logs at
 a time are played on one worker, then on two, so that both sides meet the same load; on two workers
 both logs are under way at once, so that no worker waits for the last play of a log. Needs
-the extra ``distributed``, and two idle cores: four minutes.
+the extra ``distributed``, and two idle cores: two minutes.
 """
 
 import argparse
