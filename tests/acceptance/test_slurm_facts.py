@@ -18,6 +18,9 @@ pytestmark = [
     pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
 ]
 SCRIPT = "#!/bin/sh\n#SBATCH --time=5\nsleep 1 # {}\nexit 0\n"
+RESENT_AFTER = 75
+"""Seconds; Slurm sends again every 30."""
+
 OPTIONS = ("-J", "study", "--array=1-3", "--gres=gpu:a100:2", "-N1", "-o", "/dev/null")
 
 
@@ -53,7 +56,7 @@ def test_the_history_holds_what_the_filter_saw_of_each_task_and_no_text(site, di
     job = submit(site, directory, 7)
     runs = eventually(
         lambda: [run for found in site.runs().values() for run in found if run.runtime] or None,
-        seconds=BUSY_SECONDS,
+        seconds=RESENT_AFTER,
     )
     assert job
     facts = runs[0].submission.facts

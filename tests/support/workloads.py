@@ -57,6 +57,7 @@ class Given:
     def __init__(self, estimates):
         self.name = "given"
         self.player = None
+        self.keeps = False
         self.cluster = "default"
         self.lengths = None
         self._estimates = estimates

@@ -1,6 +1,7 @@
 """After `walltimed forget` every table, file, page, answer and object is without the name."""
 
 import gc
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -92,8 +93,9 @@ def places_with_name(service) -> list[str]:
 
 @pytest.mark.usefixtures("played_here")
 def test_no_table_file_page_answer_or_object_holds_a_forgotten_name(
-    serve, store_url, walltimed, monkeypatch
+    serve, store_url, walltimed, monkeypatch, caplog
 ):
+    caplog.set_level(logging.WARNING, logger="httpx")  # the test's own client logs addresses
     monkeypatch.setattr("service.worker.worker.HOUSEKEEPING_SECONDS", 0.05)
     monkeypatch.setattr("service.worker.queue_keeper.FOLLOWING_SECONDS", 0.05)
     service = serve(store_url, method="least-cost")
