@@ -5,7 +5,6 @@ import logging
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
@@ -30,14 +29,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ["WALLTIMED_CONFIG"] = ""
 os.environ["STATE_DIRECTORY"] = tempfile.mkdtemp(prefix="walltimed-state-")
 atexit.register(shutil.rmtree, os.environ["STATE_DIRECTORY"], ignore_errors=True)
-
-
-def to_standard_error(*_):
-    """A logger of what runs in the test's process: standard output is for commands."""
-    return structlog.PrintLogger(sys.stderr)
-
-
-structlog.configure(logger_factory=to_standard_error)
 
 WARM = pytest.StashKey[Warm]()
 COMPILATIONS = pytest.StashKey[Compilations]()
@@ -120,7 +111,6 @@ def own_logging():
     yield
     root.handlers[:], root.level = handlers, level
     structlog.reset_defaults()
-    structlog.configure(logger_factory=to_standard_error)
 
 
 @pytest.fixture(scope="session")

@@ -52,6 +52,7 @@ def directory(site):
     shutil.rmtree(made)
 
 
+@pytest.mark.long  # beside other tests no task of the array has started within 75 s
 def test_the_history_holds_what_the_filter_saw_of_each_task_and_no_text(site, directory):
     job = submit(site, directory, 7)
     runs = eventually(

@@ -249,6 +249,10 @@ def services(tmp_path_factory, sqlite_template):
         yield of
 
 
+LOGGED = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \[.*\n", re.MULTILINE)
+"""A line of the log."""
+
+
 @pytest.fixture
 def commands(against):
     """Run a command of a user against a service; return what it prints."""
@@ -256,7 +260,7 @@ def commands(against):
     def run(service, *arguments):
         code, printed, complaint = against(service, *arguments)
         assert code == 0, complaint
-        return printed
+        return LOGGED.sub("", printed)  # The service runs in this process.
 
     return run
 
