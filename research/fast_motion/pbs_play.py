@@ -21,11 +21,11 @@ from fast_cluster import ClusterError
 from fast_pbs import PRINTED, FastPbs
 from forecast_play import AskingAsFollower, Means, PlayedLog, score_forecasts
 from played_pbs import PlayedServer, plain_server, read_server
-from player import Player, PlayJob, Speeds
+from player import PlayJob, Speeds
 from private_pbs import PREFIX, reason_to_skip
 from recorded_plays import write_play
-from recorded_queues import PbsQueueRecord, RecordingPlayer, pbs_queue
-from slurm_play import LogJob, fitting, jobs_of, parser_of, play_all, run, window_of
+from recorded_queues import PbsQueueRecord, pbs_queue
+from slurm_play import LogJob, fitting, jobs_of, parser_of, play_all, player_of, run, window_of
 
 from predictors.jobs import Completion
 from simulator.scheduling.pbs_configuration import read_pbs_configuration
@@ -67,7 +67,7 @@ def play_once(
         cluster = read_pbs_configuration(site).cluster
         assert cluster is not None  # noqa: S101 - the site has nodes
         fit = fitting(jobs, cluster)
-        player = player_of(server, speeds, options, file)
+        player = player_of(server, speeds, options, file, shown=partial(pbs_queue, server))
         ids = player.play([play_job(job, cluster) for job in fit])
         rows = list(rows_of(server.accounting_log(), player.zero, ids, fit))
         write_play(file, rows)
@@ -81,16 +81,6 @@ def play_once(
             "cycle_seconds": cycle_seconds(log),
             "not_completed": sum(row["state"] != "0" for row in rows),
         }
-
-
-def player_of(server: FastPbs, speeds: Speeds, options: argparse.Namespace, file: Path) -> Player:
-    """Return a player, which records the queue where forecasts are wanted."""
-    longest = 60 * options.longest
-    if not vars(options).get("forecasts"):
-        return Player(server, speeds, longest)
-    queues = file.with_name(file.name.replace(".csv.", ".queue."))
-    shown = partial(pbs_queue, server)
-    return RecordingPlayer(server, speeds, longest, None, file=queues, shown=shown)
 
 
 def rows_of(

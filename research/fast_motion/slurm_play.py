@@ -27,7 +27,7 @@ from forecast_play import AskingAsUpdater, Means, PlayedLog, score_forecasts
 from installation import Installation, Window, as_submitted, words_of
 from installed_cluster import InstalledCluster, add_users, check_installed
 from played_conf import PlayedConf, plain_conf, read_conf
-from player import Player, PlayJob, Speeds, TooFastError
+from player import Cluster, Player, PlayJob, Speeds, TooFastError
 from recorded_plays import (
     CYCLE,
     PLAYS,
@@ -199,7 +199,8 @@ def play_once(
         assert rules.cluster is not None  # noqa: S101 - the site has one
         played, over = fitting(jobs, rules.cluster), rules.over_time_limit
         named = installation is not None or bool(vars(options).get("forecasts"))
-        player = player_of(cluster, speeds, options, file)
+        shown = partial(slurm_queue, cluster)
+        player = player_of(cluster, speeds, options, file, shown=shown, zero=cluster.zero)
         ended = play_as_far(
             player, [play_job(job, rules.cluster, over, named=named) for job in played]
         )
@@ -222,15 +223,29 @@ def play_once(
         }
 
 
-def player_of(
-    cluster: FastCluster, speeds: Speeds, options: argparse.Namespace, file: Path
+def player_of(  # noqa: PLR0913 - those of a player, and what is shown
+    cluster: Cluster,
+    speeds: Speeds,
+    options: argparse.Namespace,
+    file: Path,
+    *,
+    shown: Callable[[float], dict[str, Any]],
+    zero: int | None = None,
 ) -> Player:
-    """Return a player, which records the queue where forecasts are wanted."""
-    longest, zero = 60 * options.longest, cluster.zero
+    """Return a player, which records the queue where forecasts are wanted.
+
+    Args:
+        cluster: a cluster without jobs.
+        speeds: of the clock.
+        options: of the command.
+        file: of the play.
+        shown: returns the queue; see ``RecordingPlayer``.
+        zero: see ``Player``.
+    """
+    longest = 60 * options.longest
     if not vars(options).get("forecasts"):
         return Player(cluster, speeds, longest, zero)
     queues = file.with_name(file.name.replace(".csv.", ".queue."))
-    shown = partial(slurm_queue, cluster)
     return RecordingPlayer(cluster, speeds, longest, zero, file=queues, shown=shown)
 
 

@@ -5,6 +5,7 @@
 
 import argparse
 import csv
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -24,9 +25,16 @@ TELLERS: dict[str, Callable[[ToldStart], float | None]] = {
 
 
 def read_told(file: Path) -> list[ToldStart]:
-    """Return the told starts that ``forecast_scores.write_told`` has written."""
+    """Return the told starts that ``forecast_scores.write_told`` has written.
+
+    Raises:
+        ValueError: there are none in the file.
+    """
     with file.open(encoding="ascii", newline="") as opened:
-        rows = list(csv.DictReader(opened))
+        reader = csv.DictReader(opened)
+        rows = list(reader)
+    if reader.fieldnames != list(ToldStart._fields) or not rows:
+        raise ValueError(f"{file} has no told starts.")
     names = ToldStart._fields[1:-1]
     return [
         ToldStart._make(
@@ -68,7 +76,10 @@ def main() -> None:
     parser.add_argument("told", type=Path, help="written by slurm_play.py --forecasts")
     parser.add_argument("picture", type=Path)
     options = parser.parse_args()
-    draw(read_told(options.told), options.picture)
+    try:
+        draw(read_told(options.told), options.picture)
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

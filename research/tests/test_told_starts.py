@@ -1,5 +1,6 @@
 """Recorded queues of a play, starts that were told there, and the picture of them."""
 
+import pytest
 from forecast_scores import ToldStart, write_told
 from recorded_queues import PbsQueueRecord
 from told_picture import draw, read_told
@@ -16,6 +17,9 @@ TOLD = [
 def test_told_starts_are_read_as_they_were_written_and_drawn(tmp_path):
     write_told(tmp_path / "told.csv", TOLD)
     assert read_told(tmp_path / "told.csv") == TOLD
+    (tmp_path / "other.csv").write_text("job,at\n1,2\n")
+    with pytest.raises(ValueError, match=r"other.csv has no told starts"):
+        read_told(tmp_path / "other.csv")
     draw(TOLD, tmp_path / "told.svg")
     drawn = (tmp_path / "told.svg").read_text("utf-8")
     assert "Slurm told 1 of 2 jobs" in drawn

@@ -130,7 +130,9 @@ def _placed(time: datetime, zone: tzinfo, name: str | None) -> datetime:
     for placed in (time.replace(tzinfo=zone, fold=0), time.replace(tzinfo=zone, fold=1)):
         if placed.tzname() == name:
             return placed
-    return time.replace(tzinfo=ZoneInfo(name if "/" in name else ""))
+    if "/" not in name:
+        raise ValueError(f"{name} is no name of a zone.")
+    return time.replace(tzinfo=ZoneInfo(name))
 
 
 def is_word_for_nothing(value: str) -> bool:

@@ -55,7 +55,13 @@ class LongerLimitAnswer:
     requested_walltime: Annotated[
         float | None, Field(description="Its limit now; null if it does not run.")
     ]
-    walltime: Annotated[float | None, Field(description="Its limit to set; null without one.")]
+    walltime: Annotated[
+        float | None,
+        Field(
+            description="Its limit to set: that within which nine in ten such jobs end, `most`, or "
+            "a part of it that delays nobody; null without one."
+        ),
+    ]
     delay: Annotated[
         float | None,
         Field(

@@ -34,12 +34,6 @@ ENOUGH = 40
 ENOUGH_TO_JUDGE = 100
 """Fewest intervals of which it is told how many held."""
 
-FOLLOWING = 1.0
-"""Part of the share that an end missed too often, or too seldom, by which its quantile is moved."""
-
-LEAST_QUANTILE = 0.5
-"""Least quantile of what was missed by which an end is moved."""
-
 SHORTEST = 1800.0
 """Least width by which what an interval missed is divided, in seconds.
 
@@ -143,7 +137,7 @@ def move(missed: Sequence[float], were_outside: Sequence[bool], outside: float) 
         outside: share of the starts that may be beyond it.
     """
     too_many = sum(were_outside) / len(were_outside) - outside
-    return quantile(missed, min(1.0, max(LEAST_QUANTILE, 1 - outside + FOLLOWING * too_many)))
+    return quantile(missed, min(1.0, 1 - outside + too_many))
 
 
 def quantile(values: Sequence[float], share: float) -> float:
