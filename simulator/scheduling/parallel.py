@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from joblib import Parallel, cpu_count, delayed, parallel_config
-from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.externals.loky.process_executor import TerminatedWorkerError, _ExecutorManagerThread
 
 from terminal.console import CommandError, ExitCode, need, sentence
 
@@ -102,8 +103,28 @@ def _results(
         for result in results:  # noqa: UP028 - "yield from" would close them before the last block
             yield result
     finally:
-        with warnings.catch_warnings(action="ignore"):
+        with warnings.catch_warnings(action="ignore"), _without_late_calls():
             results.close()
+
+
+@contextmanager
+def _without_late_calls() -> Iterator[None]:
+    """Keep quiet about a call that joblib dispatches while it ends the processes.
+
+    The thread that feeds the processes has then forgotten the call and ends with a ``KeyError``,
+    after it has killed them.
+    """
+    before = threading.excepthook
+
+    def report(failed: threading.ExceptHookArgs) -> None:
+        if not (failed.exc_type is KeyError and isinstance(failed.thread, _ExecutorManagerThread)):
+            before(failed)
+
+    threading.excepthook = report
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 @contextmanager

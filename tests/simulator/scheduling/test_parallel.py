@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dask_cluster import cluster, written_address
+from joblib.externals.loky.process_executor import _ExecutorManagerThread
 from patience import eventually
 
 from simulator.scheduling.parallel import in_parallel
@@ -107,6 +108,21 @@ def test_results_that_are_not_awaited_are_given_up_without_a_word():
     for _ in in_parallel(time.sleep, [0.0, 600.0, 600.0], processes=2):
         break
     assert time.monotonic() - began < 60
+
+
+def test_a_call_dispatched_while_processes_end_is_given_up_without_a_word(monkeypatch):
+    """Fails when joblib's private thread, whose race this provokes, has changed."""
+    flag, late = _ExecutorManagerThread.flag_executor_shutting_down, []
+
+    def flagged(thread):
+        flag(thread)
+        late.append(thread)
+        thread.work_ids_queue.put(600)
+
+    monkeypatch.setattr(_ExecutorManagerThread, "flag_executor_shutting_down", flagged)
+    for _ in in_parallel(time.sleep, [0.0, 600.0], processes=2):
+        break
+    assert not late[0].is_alive()
 
 
 def test_a_killed_process_is_an_error_that_names_what_to_try():
