@@ -12,7 +12,7 @@ from running_service import WALLTIMED, eventually
 from slurm_site import CLUSTER, SlurmSite
 
 pytestmark = [
-    pytest.mark.lengthy(260),
+    pytest.mark.lengthy(150),
     pytest.mark.acceptance,
     pytest.mark.skipif(reason_to_skip() is not None, reason=reason_to_skip() or ""),
 ]
@@ -105,6 +105,7 @@ while true; do sleep 0.2; done
 """
 
 
+@pytest.mark.long
 def test_the_recipe_for_checkpoints_saves_the_state_and_goes_on(site):
     """The script of docs/users.md as it is, but for its times.
 

@@ -183,7 +183,7 @@ def test_a_peer_that_hangs_or_never_stops_costs_no_more_than_the_budget(site, pe
     with fake_service(begins, forever=goes_on) as service:
         done = submit(site, service)
     assert (done.result, done.told, done.errors) == (0, [], [])
-    assert done.seconds < 3, "fifteen budgets"
+    assert done.seconds < 0.2 + BUSY_SECONDS
 
 
 def test_a_broken_configuration_is_silent(site):

@@ -103,8 +103,9 @@ def test_bytes_that_are_no_text_cost_no_prediction(any_site):
 
 
 def test_a_long_script_costs_some_milliseconds(any_site):
-    _, (small, large) = told(any_site, BATCH, BATCH | {"script": "ab#9. " * 30_000})
-    assert large.seconds < small.seconds + 0.15
+    _, done = told(any_site, *[BATCH, BATCH | {"script": "ab#9. " * 30_000}] * 5)
+    small, large = (min(each.seconds for each in jobs) for jobs in (done[::2], done[1::2]))
+    assert large < small + 0.15
 
 
 def test_a_job_without_a_script_is_interactive(any_site):
