@@ -1,7 +1,7 @@
 """Finds the recorded prediction of a completion's job."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ SAME_JOB_SECONDS = 86400.0
 
 
 class OpenPrediction(Struct, frozen=True, gc=False):
-    """A recorded prediction whose job has not ended yet; its fields are the columns of `_FIND`."""
+    """A recorded prediction; its fields are `_COLUMNS`."""
 
     prediction_id: str
     cluster: str
@@ -49,9 +49,10 @@ class Match(Struct, frozen=True):
 
 # CROSS JOIN tells SQLite, which has no statistics, to start from the few incoming rows. On
 # PostgreSQL the rows stay locked until the commit, so that no other worker scores them too.
+_COLUMNS = """prediction_id, cluster, job_id, user_name, application, queue, submit_time,
+        requested_walltime, requested_memory, method, estimates, bounds, coverage, facts"""
 _FIND = f"""
-    {{incoming}} SELECT prediction_id, cluster, job_id, user_name, application, queue, submit_time,
-        requested_walltime, requested_memory, method, estimates, bounds, coverage, facts
+    {{incoming}} SELECT {_COLUMNS}
     FROM predictions AS found
     WHERE outcome IS NULL AND prediction_id IN (
         SELECT p.prediction_id FROM incoming AS i CROSS JOIN predictions AS p
@@ -79,6 +80,10 @@ _FIND_AND_KEEP = {
     "sqlite": _FIND_ALONE,
     "postgresql": BatchStatement(_SOUGHT, f"{_FIND} FOR UPDATE OF found"),
 }
+_NAMED = BatchStatement(
+    {"named": "text"},
+    f"{{incoming}} SELECT {_COLUMNS} FROM incoming JOIN predictions ON prediction_id = named",  # noqa: S608 - of constants alone
+)
 _OLDEST = "SELECT min(submit_time) FROM predictions WHERE outcome IS NULL"
 
 
@@ -95,6 +100,29 @@ def find_matches(
     statement = _FIND_AND_KEEP[connection.dialect.name]
     candidates = _candidates(connection, reported, statement)
     return [candidates.take(item) for item in reported]
+
+
+def find_named(
+    connection: Connection, reported: Sequence[ReportedCompletion]
+) -> list[OpenPrediction | None]:
+    """Return the prediction that each run names, of any job of its user.
+
+    The tasks of an array, and the runs of a job that was requeued, name one prediction, which the
+    first of them takes.
+    """
+    ids = {item.prediction_id for item in reported if item.prediction_id}
+    rows = _NAMED.fetch(connection, [(each,) for each in sorted(ids)]) if ids else []
+    found = {row[0]: OpenPrediction(*row) for row in rows}
+    return [named_by(item, found) for item in reported]
+
+
+def named_by(
+    item: ReportedCompletion, predictions: Mapping[str, OpenPrediction]
+) -> OpenPrediction | None:
+    """Return the prediction that a run names, if it is of the run's cluster and user."""
+    job, named = item.completion.submission, predictions.get(item.prediction_id or "")
+    is_own = named is not None and (named.cluster, named.user) == (job.cluster, job.user)
+    return named if is_own else None
 
 
 def facts_at_submission(
@@ -181,10 +209,9 @@ class _Candidates:
 
     def facts_of(self, item: ReportedCompletion) -> Facts | None:
         """Return the facts of a run's prediction; the tasks of an array name the same one."""
-        job, named = item.completion.submission, self._by_id.get(item.prediction_id or "")
-        if named is not None and (named.cluster, named.user) == (job.cluster, job.user):
+        if (named := named_by(item, self._by_id)) is not None:
             return decode_facts(named.facts)
-        match = None if named else self.take(item)
+        match = None if (item.prediction_id or "") in self._by_id else self.take(item)
         return decode_facts(match.prediction.facts) if match else None
 
     def _others(self, item: ReportedCompletion, chosen: OpenPrediction) -> Iterator[OpenPrediction]:

@@ -1,7 +1,7 @@
 """The write transaction: record predictions, match, append and score completions."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from math import inf
 from operator import itemgetter
@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, func, select
 from predictors.facts import merged
 from predictors.jobs import Completion
 from service.store.database import RefusedRecordError
-from service.store.matching import Match, find_matches
+from service.store.matching import Match, OpenPrediction, find_matches, find_named
 from service.store.rows import (
     COMPLETION,
     PREDICTION,
@@ -68,8 +68,9 @@ def write(
     if not reported:
         return [Ingested(accepted=0, duplicates=0) for _ in groups]
     matches = _matches(connection, reported)
+    recorded = _recorded(connection, reported, matches)
     accepted = _append(
-        connection, [_as_submitted(*pair) for pair in zip(reported, matches, strict=True)]
+        connection, [_as_submitted(*pair) for pair in zip(reported, recorded, strict=True)]
     )
     ended = compress(zip(matches, reported, strict=True), accepted)
     score(connection, [(match, item.completion) for match, item in ended if match])
@@ -140,6 +141,17 @@ def _matches(
     return [by_place.get(place) for place in range(len(runs))]
 
 
+def _recorded(
+    connection: Connection,
+    reported: Sequence[ReportedCompletion],
+    matches: Sequence[Match | None],
+) -> Iterator[OpenPrediction | None]:
+    """Yield what was recorded at each run's submission: its match, else what it names."""
+    unmatched = compress(reported, (match is None for match in matches))
+    named = iter(find_named(connection, list(unmatched)))
+    return (next(named) if match is None else match.prediction for match in matches)
+
+
 def _run_of(run: Completion) -> tuple[str, str, float]:
     job = run.submission
     if job.job_id is None:
@@ -147,16 +159,15 @@ def _run_of(run: Completion) -> tuple[str, str, float]:
     return job.cluster, job.job_id, run.start_time
 
 
-def _as_submitted(item: ReportedCompletion, match: Match | None) -> Completion:
+def _as_submitted(item: ReportedCompletion, recorded: OpenPrediction | None) -> Completion:
     """Return the run with what was recorded at its submission: walltime, memory and facts.
 
     Resource managers report the limit at the end, after extensions, and for a job without a request
     for memory the default of its queue or node. Of facts they know some, and in other words.
     """
     run = item.completion
-    if match is None:
+    if recorded is None:
         return run
-    recorded = match.prediction
     job = msgspec.structs.replace(
         run.submission,
         requested_walltime=recorded.requested_walltime,

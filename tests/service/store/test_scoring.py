@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from runs import a_run, between, ended, predicted, read_all, reported
 
 from predictors import measures
+from predictors.facts import Facts
 from service.store import Erasure, ObservedShare, scores
 from service.store.scores import RECENT, Sums
 
@@ -247,6 +248,17 @@ def test_a_run_meets_its_prediction_once(store, predictions, reports, met, left)
     assert scored(store) == met
     assert scored(store, "south") == 0
     assert store.drop_stale_predictions(1e12) == left
+
+
+def test_each_task_of_an_array_has_what_was_recorded_at_its_submission(store, reader):
+    facts = Facts(array_size=2, script_hash="~aaaaaaaaaa")
+    recorded = predicted("array", TWINS[0], facts=facts, requested_walltime=700.0)
+    store.write([], [recorded])
+    for each in (*TWINS, a_run("8", user="carol")):
+        store.write([reported(each, prediction_id="array")])
+    jobs = {run.submission.job_id: run.submission for run in read_all(reader)}
+    assert [jobs[job].facts for job in "128"] == [facts, facts, None]
+    assert [jobs[job].requested_walltime for job in "12"] == [700.0, 700.0]
 
 
 @pytest.mark.parametrize(
