@@ -7,15 +7,16 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 from pydantic.config import JsonDict
 
-from predictors.facts import Facts
+from predictors.facts import MOST_FEATURES, Facts, known
 from predictors.jobs import DEFAULT_CLUSTER, LONGEST, Completion, Status, Submission
 from predictors.registry import METHODS
-from service.contract.fact_fields import FactsBody
 from service.contract.fields import (
     Coverage,
     Duration,
+    Features,
     JobId,
     Kibibytes,
+    Line,
     Method,
     PositiveDuration,
     Processors,
@@ -87,6 +88,48 @@ class JobBody(RequestBody):
             requested_processors=self.requested_processors,
             requested_memory=self.requested_memory,
             facts=self.facts(),
+        )
+
+
+class FactsBody(RequestBody):
+    """Further facts of a job, all optional; text among them is stored as hashes only."""
+
+    work_dir: Line | None = Field(None, description="Working directory.")
+    script_hash: Text | None = Field(
+        None, description="Hash of the job script without blanks, comments and numbers."
+    )
+    submit_line: Line | None = Field(None, description="Command line of the submission.")
+    qos: Text | None = Field(None, description="Quality of service.")
+    nodes: Processors | None = Field(None, description="Number of nodes.")
+    gpus: Annotated[int, Whole(0, 2**31 - 1)] | None = Field(None, description="Of the whole job.")
+    gpu_type: Text | None = Field(None, description="Type of the GPUs.")
+    array_size: Processors | None = Field(None, description="Tasks of the job's array.")
+    constraint: Line | None = Field(None, description="Requested properties of nodes.")
+    dependency: Line | None = Field(None, description="Only its kind is kept, such as afterok.")
+    submit_host: Text | None = Field(None, description="Host of the submission.")
+    interactive: bool | None = Field(None, description="Whether a person sits before the job.")
+    features: Features | None = Field(
+        None, description=f"Up to {MOST_FEATURES} numbers or words of the site's own, by name."
+    )
+
+    def facts(self) -> Facts | None:
+        """Return the facts; None if there are none."""
+        return known(
+            Facts(
+                work_dir=self.work_dir,
+                script_hash=self.script_hash,
+                submit_line=self.submit_line,
+                qos=self.qos,
+                nodes=self.nodes,
+                gpus=self.gpus,
+                gpu_type=self.gpu_type,
+                array_size=self.array_size,
+                constraint=self.constraint,
+                dependency=self.dependency,
+                submit_host=self.submit_host,
+                interactive=self.interactive or None,
+                features=self.features or {},
+            )
         )
 
 

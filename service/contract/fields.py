@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
+from predictors.facts import MOST_FEATURES
 from predictors.jobs import LATEST_TIME, LONGEST, MOST_MEMORY
 from predictors.registry import METHODS
 from service.errors import InvalidFieldError
@@ -112,6 +113,11 @@ class OneOf:
         return core_schema.literal_schema(list(self.names))
 
 
+LONGEST_LINE = 4096
+"""Characters of a path or command line, as Linux bounds a path."""
+
+LARGEST_NUMBER = 1e15
+
 Text = Annotated[
     str,
     Field(min_length=1, max_length=LONGEST_NAME, pattern=PRINTABLE),
@@ -136,6 +142,25 @@ Time = Annotated[
 ]
 Processors = Annotated[int, Whole(1, 2**31 - 1)]
 Kibibytes = Annotated[float, Field(gt=0, le=MOST_MEMORY, allow_inf_nan=False)]
+Line = Annotated[
+    str,
+    Field(min_length=1, max_length=LONGEST_LINE, pattern=PRINTABLE),
+    ErrorSentence(f"Input should be a string of 1 to {LONGEST_LINE} printable characters"),
+]
+Feature = Annotated[
+    Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER, allow_inf_nan=False)]
+    | Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=PRINTABLE)],
+    ErrorSentence("Input should be a number in [-1e15, 1e15] or 1 to 256 printable characters"),
+]
+FeatureName = Annotated[
+    str,
+    Field(min_length=1, max_length=64, pattern=PRINTABLE),
+    ErrorSentence("A feature's name should have 1 to 64 printable characters"),
+]
+Features = Annotated[
+    dict[FeatureName, Feature],
+    Field(max_length=MOST_FEATURES, json_schema_extra={"additionalProperties": False}),
+]
 
 
 def unix_seconds(time: float | datetime) -> float:

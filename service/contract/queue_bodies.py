@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from pydantic import FailFast, Field
 
 from predictors.jobs import DEFAULT_CLUSTER, LONGEST, MOST_MEMORY, Submission
-from service.contract.bodies import AskedNodesBody, JobBody, RequestBody
-from service.contract.fact_fields import FactsBody
+from service.contract.bodies import AskedNodesBody, FactsBody, JobBody, RequestBody
 from service.contract.fields import (
     LIVE_POLICIES,
     Duration,
