@@ -15,10 +15,9 @@ from math import exp, log
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from predictors.compiled import compiled
-from predictors.memory.columns import Floats
+from predictors.memory.columns import Floats, RowIds
 
 MARGIN_SECONDS = 30.0
 """Added to a past runtime: the next run seldom takes exactly as long."""
@@ -27,8 +26,6 @@ TAIL = 0.05
 """Weight in each tail, relative to the newest run's weight, which is at most 1."""
 
 _NO_TIME = 1e-12
-
-RowIds = NDArray[np.int64]
 
 NO_ROW = -1
 """Row of a support point that is not a run of the job's user."""

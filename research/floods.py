@@ -5,9 +5,10 @@
 
 Thirty users have a hundred runs each, with names and projects of their own. Then one more user has
 many. Prints, by method and flood, the share of others' runs within their 90% intervals, how far the
-prediction moved that moved most, and the median one. Of `limits` this is the probability that a job
-ends at its limit, and the change in points. With another price an underestimate costs as many of
-the cluster's mean runtimes.
+prediction moved that moved most, how many moved by more than 10%, and the median one; all beside
+the same runs of others without the flood. Of `limits` this is the probability that a job ends at
+its limit, and the change in points. With another price an underestimate costs as many of the
+cluster's mean runtimes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,9 @@ USERS, RUNS = 30, 100
 
 START, DRAWS, COVERAGE, SPREAD = 1e6, 300, 0.9, 0.5
 
+GOAL = 0.1
+"""Largest change that a flood is to make, as a share."""
+
 METHODS: dict[str, dict[str, Any]] = {
     "attention": {},
     "auto": {"every": 0},
@@ -46,6 +50,9 @@ PRICED = ("attention", "auto", "forest", "least-cost")
 """Methods whose predictions are estimates of least expected cost."""
 
 LIMITS = "limits"
+
+FLOODING = "flood"
+"""The user whose runs flood."""
 
 KINDS = {
     "short": "a second of the hour that was requested",
@@ -115,11 +122,16 @@ def flood(kind: str, length: int) -> Iterator[Completion]:
             yield other
         elif kind == "alike":
             known = job.requested_walltime, str(job.project), str(job.application)
-            yield a_run("flood", end, 1.0, known)
+            yield a_run(FLOODING, end, 1.0, known)
         elif kind == "full":
-            yield a_run("flood", end, 86_400.0, (86_400.0, "flood", "array"))
+            yield a_run(FLOODING, end, 86_400.0, (86_400.0, "flood", "array"))
         else:
-            yield a_run("flood", end, 1.0, (3_600.0, "flood", "array"))
+            yield a_run(FLOODING, end, 1.0, (3_600.0, "flood", "array"))
+
+
+def of_others(runs: Iterator[Completion]) -> list[Completion]:
+    """Return the runs that are not of the one user, which would have been there all the same."""
+    return [run for run in runs if run.submission.user != FLOODING]
 
 
 def taught(name: str, runs: Sequence[Completion], *, price: float = 1.0) -> Predictor:
@@ -157,7 +169,8 @@ def probabilities(runs: Sequence[Completion]) -> list[float]:
 
 def probability_moves(kind: str, length: int) -> list[float]:
     """Return by how much a flood changes these probabilities, in ascending order."""
-    before, now = probabilities(history()), probabilities([*history(), *flood(kind, length)])
+    before = probabilities([*history(), *of_others(flood(kind, length))])
+    now = probabilities([*history(), *flood(kind, length)])
     return sorted(abs(one - other) for one, other in zip(before, now, strict=True))
 
 
@@ -171,20 +184,23 @@ def rows(name: str, price: float) -> Iterator[tuple[str, ...]]:
                     kind,
                     f"{length:,}",
                     "",
-                    *_most_and_median(probability_moves(kind, length)),
+                    *_summary(probability_moves(kind, length)),
                 )
         return
     before = answers(taught(name, history(), price=price))
-    yield name, "none", "", _share(before.within), "", ""
+    yield name, "none", "", _share(before.within), "", "", ""
     for kind in KINDS:
         for length in LENGTHS:
             now = answers(taught(name, [*history(), *flood(kind, length)], price=price))
+            if others := of_others(flood(kind, length)):
+                before = answers(taught(name, [*history(), *others], price=price))
             moves = now.moves(before)
-            yield name, kind, f"{length:,}", _share(now.within), *_most_and_median(moves)
+            yield name, kind, f"{length:,}", _share(now.within), *_summary(moves)
 
 
-def _most_and_median(moves: Sequence[float]) -> tuple[str, str]:
-    return f"{moves[-1]:.1%}", f"{moves[len(moves) // 2]:.1%}"
+def _summary(moves: Sequence[float]) -> tuple[str, str, str]:
+    far = sum(each > GOAL for each in moves)
+    return f"{moves[-1]:.1%}", f"{far} of {len(moves)}", f"{moves[len(moves) // 2]:.1%}"
 
 
 def _share(share: float | None) -> str:
@@ -199,7 +215,7 @@ def main(
 
     Example: python research/floods.py --method attention
     """
-    heads = ("method", "flood", "runs", "within 90%", "moved most", "median")
+    heads = ("method", "flood", "runs", "within 90%", "moved most", "by more than 10%", "median")
     for kind, words in KINDS.items():
         out.print(f"{kind}: runs of {words}", markup=False, soft_wrap=True)
     found = [row for name in method or (*METHODS, LIMITS) for row in rows(name, price)]

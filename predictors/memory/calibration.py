@@ -70,6 +70,9 @@ FAMILIAR = 2
 
 _NOT_COUNTED: Ranges = ((0, 0), (0, 0), (0, 0))
 
+FEWEST_SEARCHED = 1_000
+"""Fewest of the cluster's last runs that a method may be told to search."""
+
 KEPT_RUNS = 192
 """Number of each user's last runs that a table keeps, whatever others have run since."""
 

@@ -18,6 +18,9 @@ from predictors.jobs import usage_of
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int32]
+RowIds = NDArray[np.int64]
+"""Rows of runs."""
+
 Running = NDArray[np.float32]
 """Like jobs that run: their number, how many have ended meanwhile, and elapsed times in seconds,
 ascending; of more than ``MOST_ELAPSED`` jobs evenly spaced ones."""
@@ -71,15 +74,14 @@ NEW = -2
 Features = tuple[float, float, float]
 """Processors, requested walltime and memory of a job, NaN where unknown."""
 
-PROCESSORS, REQUEST, MEMORY, RUNTIME, END, SUBMIT, TOTAL = range(7)
-PIT, NONCONFORMITY, FAMILIARITY, PIT_PLACE, NONCONFORMITY_PLACE = range(7, 12)
+PROCESSORS, REQUEST, MEMORY, RUNTIME, END, SUBMIT = range(6)
+PIT, NONCONFORMITY, FAMILIARITY, PIT_PLACE, NONCONFORMITY_PLACE, UNIT = range(6, 12)
 WEIGHT, COST, FIRST, SECOND, THIRD, FOURTH, FIFTH = range(12, 19)
 """Rows of the matrix of numbers; NaN is unknown.
 
-TOTAL is the running total of runtimes in whole seconds; only differences are meaningful, and they
-are exact. The other rows of names are derived from the first: see ``calibration``,
-``recalibration`` for the places of a run's PIT value and nonconformity score among earlier ones,
-and ``choice`` for the costs of candidates.
+Those behind the first line are derived from it: see ``calibration``, ``recalibration`` for the
+places of a run's PIT value and nonconformity score among earlier ones, ``last_runs`` for the unit
+of the price after the run, and ``choice`` for the costs of candidates.
 """
 
 NUMBERS, NUMBERS_WITH_COSTS = 12, 19
@@ -88,12 +90,13 @@ NUMBERS, NUMBERS_WITH_COSTS = 12, 19
 FEATURES = 3
 """Number of rows, from the first, that are the features by which jobs are compared."""
 
-USER, GROUP, QUEUE, APPLICATION, PREVIOUS, ORDINAL = range(6)
+USER, GROUP, QUEUE, APPLICATION, PREVIOUS, ORDINAL, OF_ANOTHER = range(7)
 """Rows of the matrix of ids. The first are interned attributes. PREVIOUS is the row of the previous
 run of the same user; it lies before all rows if there is none. ORDINAL numbers the runs of a user
-in their order; only differences are meaningful."""
+in their order; only differences are meaningful. OF_ANOTHER is the last row before of another user,
+NOWHERE if there is none."""
 
-IDS = ORDINAL + 1
+IDS = OF_ANOTHER + 1
 """Number of rows of the matrix of ids."""
 
 NONE_KEPT = 1 << 31
@@ -184,6 +187,14 @@ def link(attributes: Ids, newest: Ids, first: int, stop: int) -> None:
 
 
 @compiled
+def link_others(attributes: Ids, first: int, stop: int) -> None:
+    """Link each of the rows ``first:stop`` to the last row before of another user."""
+    for row in range(first, stop):
+        is_other = row == 0 or attributes[USER, row] != attributes[USER, row - 1]
+        attributes[OF_ANOTHER, row] = row - 1 if is_other else attributes[OF_ANOTHER, row - 1]
+
+
+@compiled
 def insert(
     columns: Columns,
     window: tuple[int, int],
@@ -215,9 +226,7 @@ def insert(
             attributes[column, index] = attributes[column, index - 1]
         attributes[column, place] = ids[column]
     link(attributes, newest, place, stop + 1)
-    for index in range(place, stop + 1):
-        before = numbers[TOTAL, index - 1] if index > first else 0.0
-        numbers[TOTAL, index] = before + np.floor(numbers[RUNTIME, index])
+    link_others(attributes, place, stop + 1)
     if place < stop or place % BLOCK == 0:
         summarise(numbers, bounds, place, stop + 1)
     else:

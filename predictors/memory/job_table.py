@@ -456,6 +456,7 @@ class JobTable:
                 values[:count] = values[: self._stop][stays]
         self.moved += dropped
         self._first, self._stop = self._first - dropped, count
+        columns.link_others(attributes, 0, count)
         columns.summarise(self._numbers, self._columns[2], 0, count)
 
 

@@ -11,14 +11,19 @@ from predictors.answers import Bounds, DistributionMethod
 from predictors.candidates import Wanted
 from predictors.distribution import Evidence
 from predictors.jobs import Completion, Submission, without_digits
-from predictors.memory.calibration import KEPT_RUNS, Calibrated, Calibration, capacity_for
+from predictors.memory.calibration import (
+    FEWEST_SEARCHED,
+    KEPT_RUNS,
+    Calibrated,
+    Calibration,
+    capacity_for,
+)
 from predictors.memory.columns import Floats, JobQuery, RowWindow, Running
 from predictors.memory.job_table import JobTable
 from predictors.memory.recalibration import RECALIBRATED
 from predictors.methods import attention_decision
 from predictors.methods.attention_features import FEATURES, Singles
 from predictors.methods.attention_network import Weights, shipped
-from predictors.methods.kernel import SCALING
 from predictors.parameters import whole_number
 
 ROWS_FOR_THREADS = 1_000
@@ -61,7 +66,7 @@ class Attention(DistributionMethod):
     def __init__(
         self, *, price: float = 1.0, history: int = 20_000, weights: Weights | None = None
     ) -> None:
-        self._history = whole_number("history", history, SCALING, 1_000_000)
+        self._history = whole_number("history", history, FEWEST_SEARCHED, 1_000_000)
         self._model = (weights or shipped()).model
         capacity = capacity_for(self._history, recalibrated=RECALIBRATED)
         super().__init__(price, JobTable(capacity, kept=KEPT_RUNS, names_jobs=True, has_costs=True))

@@ -11,7 +11,7 @@ from predictors.base import SHORTEST_ESTIMATE
 from predictors.candidates import Wanted, candidate_costs
 from predictors.censoring import revised
 from predictors.compiled import compiled, compiled_for_threads, of_same_types
-from predictors.distribution import NO_ROW, Evidence, RowIds
+from predictors.distribution import NO_ROW, Evidence
 from predictors.memory.calibration import Calibrated, counts_at
 from predictors.memory.choice import MOST_MEANS, write_costs
 from predictors.memory.columns import (
@@ -23,6 +23,7 @@ from predictors.memory.columns import (
     Columns,
     Floats,
     JobQuery,
+    RowIds,
     RowWindow,
     Running,
     within,

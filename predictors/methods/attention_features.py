@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.compiled import compiled, compiled_for_lanes
-from predictors.distribution import RowIds
 from predictors.memory.columns import (
     APPLICATION,
     END,
@@ -27,6 +26,7 @@ from predictors.memory.columns import (
     Floats,
     Ids,
     JobQuery,
+    RowIds,
     usage,
     width,
 )
@@ -330,8 +330,8 @@ CONTEXT = (
 HABIT = 24
 """Number of the user's last runs that describe the user in the context."""
 
-CLUSTER = 64
-"""Number of the cluster's last runs that describe the cluster in the context."""
+CLUSTER = (64, 4)
+"""Number of the cluster's last runs that describe it in the context, and most of one user."""
 
 
 @compiled
@@ -410,18 +410,17 @@ def describe_like(runs: Floats, like: RowIds, count: int, context: Singles) -> N
 
 @compiled
 def describe_cluster(
-    numbers: Floats, rows: tuple[int, int], job: JobQuery, mean_runtime: float, context: Singles
+    numbers: Floats, rows: RowIds, job: JobQuery, mean_runtime: float, context: Singles
 ) -> None:
     """Describe the usages of the cluster's last runs, and the size of the job."""
-    first, stop = rows
     total = full = short = 0.0
-    for row in range(first, stop):
+    for row in rows:
         share = usage(numbers[RUNTIME, row], numbers[REQUEST, row])
         total += share
         full += share >= 0.95
         short += share < 0.05
-    if stop > first:
-        runs = stop - first
+    runs = len(rows)
+    if runs:
         context[16], context[17], context[18] = total / runs, full / runs, short / runs
     context[2] = (np.log(job.request) - 9) / 2
     context[3] = min(4.0, max(0.0, np.log(job.processors) / 4))

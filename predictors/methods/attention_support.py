@@ -13,10 +13,12 @@ from predictors.memory.columns import (
     USER,
     Columns,
     JobQuery,
+    RowIds,
     RowWindow,
     is_known,
     width,
 )
+from predictors.memory.last_runs import last_runs, unit_of
 from predictors.methods.attention_features import (
     CLUSTER,
     CONTEXT,
@@ -35,7 +37,7 @@ from predictors.methods.attention_features import (
     note_run,
     note_scaled,
 )
-from predictors.methods.kernel import SCALING, ended_rows, mean_runtime
+from predictors.methods.kernel import ended_rows
 
 _FEATURES, _CONTEXT = len(FEATURES), len(CONTEXT)
 
@@ -62,7 +64,9 @@ NEWCOMER = 16
 """Users with fewer runs get runs of other users too: recent ones, those of the same group, and
 those with the same request."""
 
-SEARCHED_OF_OTHERS = 256
+OF_OTHERS = (256, 16)
+"""Number of the cluster's last runs that are searched for them, and most of one user."""
+
 FRESH, SAME_GROUP, SAME_REQUEST = 10, 8, 6
 
 
@@ -88,28 +92,29 @@ def gather(
         history: number of the cluster's last runs that are searched.
 
     Returns:
-        The number of support points, the numbers of runs of the user and of others, and the mean
-        runtime of the cluster's last SCALING runs in seconds.
+        The number of support points, the numbers of runs of the user and of others, and the unit
+        of the price in seconds.
     """
     numbers, newest = columns[0], window.newest
-    first, stop = ended_rows(numbers, window, history)
+    rows = ended_rows(numbers, window, history)
     context = support.context
     context[:] = 0
-    while newest >= stop:
+    while newest >= rows[1]:
         newest = columns[1][PREVIOUS, newest]
     count, own = admit_own(columns, window, newest, job, support)
     others = 0
     if own < NEWCOMER:
-        count, others = admit_others(columns, (first, stop), job, count, support)
+        searched = last_runs(columns, window, rows, OF_OTHERS)
+        count, others = admit_others(columns, searched, job, count, support)
     describe_user(support.runs, own, job, context)
     if count > 0:
         describe(columns, count, job, support)
     count = admit_request(support, count, own, job.request)
     if count > 1:
         count_neighbours(support, count)
-    mean = mean_runtime(numbers, max(first, stop - SCALING), stop)
-    describe_cluster(numbers, (max(first, stop - CLUSTER), stop), job, mean, context)
-    return count, own, others, mean
+    unit = unit_of(columns, window, rows)
+    describe_cluster(numbers, last_runs(columns, window, rows, CLUSTER), job, unit, context)
+    return count, own, others, unit
 
 
 @compiled
@@ -151,14 +156,14 @@ def admit_own(
 
 @compiled
 def admit_others(
-    columns: Columns, rows: tuple[int, int], job: JobQuery, count: int, support: Support
+    columns: Columns, rows: RowIds, job: JobQuery, count: int, support: Support
 ) -> tuple[int, int]:
     """Admit runs of other users; return the numbers of support points and of such runs."""
-    first, stop = rows
     numbers, attributes, _ = columns
     fresh = grouped = requests = others = 0
     before = UNKNOWN - 1
-    for row in range(stop - 1, max(first, stop - SEARCHED_OF_OTHERS) - 1, -1):
+    for place in range(len(rows)):
+        row = rows[place]
         user, group = attributes[USER, row], attributes[GROUP, row]
         if user == job.user:
             continue
@@ -174,7 +179,7 @@ def admit_others(
         fresh += 1
         grouped += same_group
         requests += same_request
-        note_run(columns, (row, count), (stop - row, UNLIKE), OTHER, support)
+        note_run(columns, (row, count), (place + 1, UNLIKE), OTHER, support)
         count += 1
         others += 1
         if not same_request:

@@ -12,7 +12,13 @@ from predictors.base import USUAL
 from predictors.candidates import Wanted
 from predictors.distribution import Evidence
 from predictors.jobs import LATEST_TIME, Completion, Submission
-from predictors.memory.calibration import KEPT_RUNS, Calibrated, Calibration, capacity_for
+from predictors.memory.calibration import (
+    FEWEST_SEARCHED,
+    KEPT_RUNS,
+    Calibrated,
+    Calibration,
+    capacity_for,
+)
 from predictors.memory.columns import Floats, Ids, RowWindow, Running
 from predictors.memory.fact_rows import (
     PLACES,
@@ -30,7 +36,6 @@ from predictors.methods.attention_network import shipped
 from predictors.methods.forest_features import FEATURES
 from predictors.methods.forest_leaves import LeafIndex, Leaves
 from predictors.methods.forest_trees import NO_TREES, LearnedForest, Trees, unpacked
-from predictors.methods.kernel import SCALING
 from predictors.parameters import whole_number
 
 NO_FEATURES: Singles = np.empty(0, np.float32)
@@ -67,7 +72,7 @@ class Forest(DistributionMethod):
     def __init__(
         self, *, price: float = 1.0, history: int = 20_000, learned: LearnedForest | None = None
     ) -> None:
-        self._history = whole_number("history", history, SCALING, 1_000_000)
+        self._history = whole_number("history", history, FEWEST_SEARCHED, 1_000_000)
         self._in_leaves = self._history // 2
         self._model = shipped().model
         table = JobTable(self._capacity, kept=KEPT_RUNS, names_jobs=True, has_costs=True)

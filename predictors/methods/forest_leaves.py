@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from predictors.compiled import compiled
-from predictors.distribution import RowIds
-from predictors.memory.columns import END, RUNTIME, Columns, Floats, Ids, JobQuery, within
+from predictors.memory.columns import END, RUNTIME, Columns, Floats, Ids, JobQuery, RowIds, within
 from predictors.memory.job_table import JobTable, WeakCall
 
 IN_LEAF = 16

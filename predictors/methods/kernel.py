@@ -8,7 +8,7 @@ import numpy as np
 from predictors.answers import Bounds, bounds_of, score_row
 from predictors.candidates import Wanted
 from predictors.compiled import compiled, compiled_for_threads, of_same_types
-from predictors.distribution import NO_ROW, Evidence, RowIds
+from predictors.distribution import NO_ROW, Evidence
 from predictors.memory.calibration import Calibrated, counts_at
 from predictors.memory.columns import (
     APPLICATION,
@@ -23,11 +23,11 @@ from predictors.memory.columns import (
     REQUEST,
     RUNTIME,
     SUBMIT,
-    TOTAL,
     USER,
     Columns,
     Floats,
     JobQuery,
+    RowIds,
     RowWindow,
     Running,
     is_known,
@@ -35,12 +35,11 @@ from predictors.memory.columns import (
     usage,
     width,
 )
+from predictors.memory.last_runs import last_runs, unit_of
 
-SCALING = 1000
-"""Number of the cluster's last runs whose mean runtime is the unit of the price."""
-
-OTHERS = 16
-"""Number of the cluster's last runs that stand for all users; with fewer, none are used."""
+OTHERS = (16, 4)
+"""Number of the cluster's last runs that stand for all users, and most of one user; with fewer runs
+in all none are used."""
 
 _AGEING = 0.96
 _OTHER_QUEUE = 0.75
@@ -97,19 +96,20 @@ def weigh(
     numbers = columns[0]
     first, stop = ended_rows(numbers, window, history)
     runs, weights_of_runs = weigh_runs(columns, window, stop, job, most)
-    own, others = len(runs), OTHERS if stop - first >= OTHERS else 0
+    latest = last_runs(columns, window, (first, stop), OTHERS)
+    own, others = len(runs), len(latest) if stop - first >= OTHERS[0] else 0
     values, weights = np.empty(own + others), np.empty(own + others)
     rows = np.full(own + others, NO_ROW, np.int64)
     for index in range(own):
         values[index] = min(numbers[RUNTIME, runs[index]], job.request)
         weights[index], rows[index] = weights_of_runs[index], runs[index]
     for index in range(others):
-        row = stop - others + index
+        row = latest[others - 1 - index]
         values[own + index] = usage(numbers[RUNTIME, row], numbers[REQUEST, row]) * job.request
-        weights[own + index] = _WEIGHT_OF_OTHERS / OTHERS
+        weights[own + index] = _WEIGHT_OF_OTHERS / OTHERS[0]
     order = np.argsort(values, kind="mergesort")
-    mean = mean_runtime(numbers, max(first, stop - SCALING), stop)
-    return Evidence(values[order], weights[order], rows[order], own, others, mean)
+    unit = unit_of(columns, window, (first, stop))
+    return Evidence(values[order], weights[order], rows[order], own, others, unit)
 
 
 distribution = of_same_types(weigh)
@@ -182,13 +182,3 @@ def ended_rows(numbers: Floats, window: RowWindow, history: int) -> tuple[int, i
     """Return first and end of the last ``history`` rows of a window that had ended in time."""
     stop = rows_until(numbers[END], window.first, window.stop, window.time)
     return max(window.first, stop - history), stop
-
-
-@compiled
-def mean_runtime(numbers: Floats, first: int, stop: int) -> float:
-    """Return the mean runtime of the rows ``first:stop`` in whole seconds; 0 without rows."""
-    if stop <= first:
-        return 0.0
-    first_seconds = np.floor(numbers[RUNTIME, first])
-    seconds: float = numbers[TOTAL, stop - 1] - numbers[TOTAL, first] + first_seconds
-    return seconds / (stop - first)

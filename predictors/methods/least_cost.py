@@ -6,7 +6,13 @@ from predictors.answers import Bounds, DistributionMethod
 from predictors.candidates import Wanted
 from predictors.distribution import Evidence
 from predictors.jobs import Submission
-from predictors.memory.calibration import KEPT_RUNS, Calibrated, Calibration, capacity_for
+from predictors.memory.calibration import (
+    FEWEST_SEARCHED,
+    KEPT_RUNS,
+    Calibrated,
+    Calibration,
+    capacity_for,
+)
 from predictors.memory.columns import RowWindow, Running
 from predictors.memory.job_table import JobTable
 from predictors.methods import kernel
@@ -25,10 +31,11 @@ class LeastCost(DistributionMethod):
     - the smaller number of processors over the larger, or 1 where either is unknown;
     - 1/4 if the application differs, and 3/4 if the queue differs.
 
-    The cluster's last 16 runs share a tenth of one weight. Each counts as the share of its own
-    request that it used: the only evidence about a new user. The answer is the candidate of least
-    expected cost, and the shortest among equals. The candidates are the weighted runtimes, each
-    plus 30 s, and the request itself. Each runtime counts up to the request.
+    The cluster's last 16 runs, four of each user at most, share a tenth of one weight. Each counts
+    as the share of its own request that it used: the only evidence about a new user. The answer is
+    the candidate of least expected cost, and the shortest among equals. The candidates are the
+    weighted runtimes, each plus 30 s, and the request itself. Each runtime counts up to the
+    request.
 
     So at price 0 the answer is nearly the weighted median. Where being safe costs little, the
     answer is safe: a job that takes a minute or an hour is given the hour sooner than a job that
@@ -39,9 +46,9 @@ class LeastCost(DistributionMethod):
     CERIT-SC, the rest on these and Intrepid, SDSC-DS, LANL-CM5, Graham and Curie together.
     results/least-cost shows their results. Other weights do about as well.
 
-    The price is counted in mean runtimes of the cluster's last 1000 runs, so that it means the same
-    where jobs take minutes and where they take days. Only runs among the last ``history`` of the
-    cluster are looked at. A job of an unknown user gets the request.
+    The price is counted in mean runtimes of the cluster's last 1000 runs, 20 of each user at most,
+    so that it means the same where jobs take minutes and where they take days. Only runs among the
+    last ``history`` of the cluster are looked at. A job of an unknown user gets the request.
 
     Median and interval are quantiles of the same weighted runtimes, at levels that were corrected
     by how the cluster's last runs fell into what was predicted for them (``calibration``).
@@ -63,7 +70,7 @@ class LeastCost(DistributionMethod):
 
     def __init__(self, *, price: float = 1.0, window: int = 128, history: int = 20_000) -> None:
         self._window = whole_number("window", window, 1, 1000)
-        self._history = whole_number("history", history, kernel.SCALING, 1_000_000)
+        self._history = whole_number("history", history, FEWEST_SEARCHED, 1_000_000)
         kept = max(KEPT_RUNS, self._window)
         super().__init__(price, JobTable(capacity_for(self._history), kept=kept, names_jobs=True))
         self._calibration = Calibration(self._recent, self._score)

@@ -4,6 +4,7 @@ Written from the formulas of docs/attention.md, whose notation they keep, and sl
 is walked for each job. Only the arrays of the network are taken from the package.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from math import log, log1p
 
@@ -96,7 +97,7 @@ def resembles(run, job):
 def support_of_others(runs, job):
     """The points that stand for other users, for a user with fewer than 16 runs."""
     points, fresh, grouped, asked, last = [], 0, 0, 0, object()
-    for age, run in enumerate(runs[:256], start=1):
+    for age, run in enumerate(last_runs(runs, 256, 16), start=1):
         if run.user == job.user:
             continue
         same_group = run.group == job.group is not None
@@ -207,7 +208,7 @@ def context(runs, own, points, job, mu):
     if len(like) > 1:
         runtimes = [max(1.0, min(each.run.r, each.run.q)) for each in like]
         c[14:16] = changes(np.log(runtimes)).mean(), 1
-    usage = np.array([min(run.r / run.q, 1.0) for run in runs[:64]])
+    usage = np.array([min(run.r / run.q, 1.0) for run in last_runs(runs, 64, 4)])
     if len(usage):
         c[16:19] = usage.mean(), (usage >= 0.95).mean(), (usage < 0.05).mean()
     c[19] = not own
@@ -271,7 +272,7 @@ def attention(runs, job, model, history=20_000):
     layers, share, tail = model
     runs, job = [recognised(run) for run in runs[:history]], recognised(job)
     points, own, _ = support(runs, job)
-    mu = float(np.mean([int(run.r) for run in runs[:1000]])) if runs else 0.0
+    mu = mean_of_last(runs)
     if not points:
         return np.empty(0), np.empty(0), mu
     values = np.array([*(value(point, job) for point in points), job.q])
@@ -291,13 +292,38 @@ def least_cost(runs, job, window=128, history=20_000):
     """Values and weights by least-cost, and mu, of what ``attention`` takes."""
     runs = runs[:history]
     own = [run for run in runs if run.user == job.user][:window]
-    others = runs[:16] if len(runs) >= 16 else []
+    others = last_runs(runs, 16, 4) if len(runs) >= 16 else []
     values = [min(run.r, job.q) for run in own]
     values += [min(run.r / run.q, 1.0) * job.q for run in others]
     weights = np.append(kernel(own, job), np.full(len(others), 0.1 / 16))
     order = np.argsort(values, kind="stable")
-    mu = float(np.mean([int(run.r) for run in runs[:1000]])) if runs else 0.0
+    mu = mean_of_last(runs)
     return np.array(values)[order], weights[order], mu
+
+
+def last_runs(runs, most, of_one):
+    """The last runs, of which at most ``of_one`` are of one user.
+
+    Runs of a user with as many newer ones are passed over. Where they follow each other they count
+    as one of the 4,096 that are looked at.
+    """
+    found, of_user, looked, passed = [], Counter(), 0, object()
+    for run in runs:
+        is_new = of_user[run.user] < of_one
+        looked += is_new or passed != run.user
+        if len(found) == most or looked > 4096:
+            break
+        passed = object() if is_new else run.user
+        if is_new:
+            of_user[run.user] += 1
+            found.append(run)
+    return found
+
+
+def mean_of_last(runs):
+    """mu: the mean of the last 1,000 runs, of which at most 20 are of one user."""
+    found = [int(run.r) for run in last_runs(runs, 1000, 20)]
+    return float(np.mean(found)) if found else 0.0
 
 
 def costs(values, weights, q, price):

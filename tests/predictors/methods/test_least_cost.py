@@ -82,13 +82,13 @@ def test_an_underestimate_costs_the_price_in_mean_runtimes():
 def test_a_new_user_is_predicted_cautiously_by_what_all_users_do():
     """Every other user's run is the first of its user and takes 600 s, the others take 900."""
     completions = [
-        ended(float(i), 600.0 + 300.0 * (i % 2), user=f"u{i}") for i in range(ENOUGH + OTHERS)
+        ended(float(i), 600.0 + 300.0 * (i % 2), user=f"u{i}") for i in range(ENOUGH + OTHERS[0])
     ]
     method, job = told(completions, price=0), submission(1e6)
     prediction = method.predict(job)
     assert 900.0 <= prediction.predicted_walltime <= HOUR
     assert prediction.basis.reason == "others"
-    assert prediction.basis.jobs == OTHERS
+    assert prediction.basis.jobs == OTHERS[0]
     asked = method.ask(job, Question())
     assert asked.predicted_walltime == prediction.predicted_walltime
     (by_level,) = method.quantiles(job, (1 - CAUTIOUS_RATE,))
@@ -98,13 +98,13 @@ def test_a_new_user_is_predicted_cautiously_by_what_all_users_do():
 
 
 def test_a_new_user_of_a_young_cluster_gets_the_request():
-    completions = [ended(float(i), 900.0, user=f"u{i}") for i in range(OTHERS)]
+    completions = [ended(float(i), 900.0, user=f"u{i}") for i in range(OTHERS[0])]
     prediction = told(completions, price=0).ask(submission(), Question())
     assert prediction.predicted_walltime == HOUR
     assert prediction.basis == COLD_START
 
 
-@pytest.mark.parametrize("own", [OTHERS - 1, OTHERS, OTHERS + 1])
+@pytest.mark.parametrize("own", [OTHERS[0] - 1, OTHERS[0], OTHERS[0] + 1])
 def test_a_user_with_as_many_runs_as_stand_for_all_users_is_predicted(own):
     told_ = told([ended(1000.0 * place, 600.0) for place in range(1, own + 1)])
     answered = told_.predict(submission())
