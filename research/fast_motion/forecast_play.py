@@ -64,8 +64,8 @@ class AskingAsUpdater:
     def send(self, client: Client, record: QueueRecord, zero: float) -> str | None:
         """Send what squeue and sinfo showed."""
         machine = Machine(nodes=read_nodes(record.nodes), takes=self._site.takes)
-        hand_over = HandOver(client, CLUSTER, clock=lambda: zero + record.at)
-        return hand_over.send(self._site, record.shown(zero), machine)
+        hand_over = HandOver(client, CLUSTER)
+        return hand_over.send(self._site, record.shown(zero), machine, taken_at=zero + record.at)
 
 
 class AskingAsFollower:

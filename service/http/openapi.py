@@ -62,7 +62,8 @@ SHARED: Mapping[str, str] = {
     "end_interval": "Range of the end; null where there is none.",
     "end_time": "End of the run, in Unix seconds.",
     "forecast_age": "Seconds since `forecast_at`; null as that.",
-    "forecast_at": "`taken_at` of the queue that was forecast last; null before the first.",
+    "forecast_at": "Time of the queue that was forecast last: `taken_at`, or that of a later "
+    "start or end; null before the first.",
     "interval": "Range of the runtime, with `likely` and planned in it; null as `likely`.",
     "is_old": "Whether no newer queue has come for longer than it should take.",
     "job_id": "Id of the job in its resource manager, as text or as a whole number.",

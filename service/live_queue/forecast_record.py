@@ -134,7 +134,7 @@ class LeftQueue(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         job: as it was seen last.
-        seen_at: ``taken_at`` of the last snapshot that contained the job.
+        seen_at: time of the last snapshot that contained the job.
     """
 
     job: LiveJob
@@ -146,7 +146,7 @@ class LiveQueue(Struct, kw_only=True):
     """The latest queue of a cluster, and the forecasts of its jobs.
 
     Attributes:
-        forecast_at: ``taken_at`` of the snapshot that was forecast last.
+        forecast_at: time of the snapshot that was forecast last.
         forecasts: by job id, of the jobs of the snapshot that was forecast last.
         left: jobs that waited when they were last seen, by job id. Whether they have run is open.
         trouble: reason why the queue could not be forecast, in a sentence.
@@ -179,7 +179,7 @@ class ForecastState(Struct, frozen=True, kw_only=True):
     """The last forecast of a queue; without a queue there is none.
 
     Attributes:
-        made_at: ``taken_at`` of the snapshot that was forecast last; None before the first.
+        made_at: time of the snapshot that was forecast last; None before the first.
         no_interval: reason why it has no intervals; None if it has.
         is_old: whether a newer snapshot is overdue.
     """
@@ -248,7 +248,7 @@ def job_forecasts(
         job.job_id: _continued(before.forecasts.get(job.job_id), job, estimate)
         for job, estimate in zip(snapshot.jobs, estimates, strict=True)
     }
-    now, past = snapshot.taken_at, PastWaits.of(before.told.waits)
+    now, past = snapshot.now, PastWaits.of(before.told.waits)
     for pool, times in zip(pools, played, strict=True):
         for row, place in enumerate(pool.running):
             job = snapshot.jobs[place]

@@ -255,7 +255,7 @@ def _columns(
         min(request, whole_seconds(estimate.expected))
         for request, estimate in zip(requests, estimates, strict=True)
     ]
-    ages = [_age(job, snapshot.taken_at) for job in jobs]
+    ages = [_age(job, snapshot.now) for job in jobs]
     rows = zip(jobs, likely, requests, ages, strict=True)
     return QueuedJobs(
         processors=_whole([ceil(job.processors / node_cores) for job in jobs]),

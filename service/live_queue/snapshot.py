@@ -131,9 +131,11 @@ class QueueSnapshot(Struct, frozen=True, kw_only=True, weakref=True):
     """A cluster at one moment.
 
     Attributes:
+        taken_at: when the resource manager showed it.
         pools: of its machine, at least one.
         jobs: running jobs, then waiting jobs in the order in which they are served.
         queue_nodes: nodes of queues, where they are known.
+        changed_at: time of the last start or end that was reported since and is in it.
     """
 
     cluster: str
@@ -142,6 +144,12 @@ class QueueSnapshot(Struct, frozen=True, kw_only=True, weakref=True):
     pools: tuple[Pool, ...]
     jobs: tuple[LiveJob, ...]
     queue_nodes: tuple[QueueNodes, ...] = ()
+    changed_at: float | None = None
+
+    @property
+    def now(self) -> float:
+        """Return the time of the state of its jobs."""
+        return self.taken_at if self.changed_at is None else self.changed_at
 
     def time_behind(self, job: LiveJob) -> float | None:
         """Return the seconds of its runtime that a running job has behind it; None if it waits.
@@ -153,7 +161,7 @@ class QueueSnapshot(Struct, frozen=True, kw_only=True, weakref=True):
             return None
         if job.shared_use is not None and self.rules.remaining_time != "hybrid":
             return job.shared_use.used_cpu_time / job.shared_use.cpu_share
-        return max(0.0, self.taken_at - job.start_time)
+        return max(0.0, self.now - job.start_time)
 
 
 class RuntimeEstimate(Struct, frozen=True, gc=False):

@@ -44,6 +44,7 @@ class Completing:
         self._pseudonyms = worker.pseudonyms
         self._metrics = worker.metrics
         self._cluster_limit = worker.cluster_limit
+        self._queues = worker.queues
 
     async def complete(self, body: CompletionBody | CompletionBatch) -> IngestionAnswer:
         """Store one or several completions in one transaction.
@@ -86,7 +87,9 @@ class Completing:
         if not reports:
             return NOTHING
         self._recorder.flush()
-        return await self._writer.acknowledged(list(map(self._pseudonyms.report, reports)))
+        stored = await self._writer.acknowledged(list(map(self._pseudonyms.report, reports)))
+        self._queues.note_changes({each.completion.submission.cluster for each in reports})
+        return stored
 
 
 log = structlog.get_logger()
@@ -223,6 +226,7 @@ class NotingStarts:
 
     def __init__(self, worker: Worker) -> None:
         self._starts = worker.store.starts
+        self._queues = worker.queues
         self._hide = worker.pseudonyms.submission
         self._cluster_limit = worker.cluster_limit
         self._clock = worker.clock
@@ -241,6 +245,7 @@ class NotingStarts:
         ]
         if found:
             await asyncio.to_thread(self._starts.add, found)
+            self._queues.note_changes({each.submission.cluster for each in found})
 
     def _is_served(self, cluster: str) -> bool:
         with suppress(TooManyClustersError):

@@ -363,7 +363,7 @@ def job_answer(job: LiveJob, queue: LiveQueue) -> LiveJobAnswer:
         else usual_wait(
             queue.unplanned_waits,
             submission.queue,
-            waited=queue.snapshot.taken_at - submission.submit_time,
+            waited=queue.snapshot.now - submission.submit_time,
         ),
         scheduler_start=None if runs else job.scheduler_start,
         start_time=start,

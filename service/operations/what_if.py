@@ -154,7 +154,7 @@ class WhatIf:
                 played = await self._forecasts(forecast, list(jobs.values()))
             except (ForecastsBusyError, ForecastTooLongError):
                 obstacles = [obstacle or "no-time" for obstacle in obstacles]
-            made_at = forecast.queue.snapshot.taken_at
+            made_at = forecast.queue.snapshot.now
             told = forecast.queue.told
             points = {
                 place: calibrated(
@@ -277,7 +277,7 @@ def free_processors(queue: LiveQueue) -> list[FreeProcessors]:
         point = forecast.last if forecast and job.state is not JobState.HELD else None
         if point is not None:
             spans[places_of_pools[job.submission.queue]].append(
-                (point.start - snapshot.taken_at, point.end - snapshot.taken_at, job.processors)
+                (point.start - snapshot.now, point.end - snapshot.now, job.processors)
             )
     return [
         FreeProcessors.beside(each, pool.processors)

@@ -55,7 +55,7 @@ def open_updater(settings: UpdaterSettings) -> Iterator[Updater]:
     token = Path(file).read_text("ascii").strip() if file else None
     slurm = Slurm(Path(directory) if directory else None, timeout=settings.timeout)
     with Client(settings.url, token=token, timeout=settings.timeout) as client:
-        hand_over = HandOver(client, settings.options.cluster, clock=time.time)
+        hand_over = HandOver(client, settings.options.cluster)
         yield Updater(
             slurm,
             ServiceQueries(client),

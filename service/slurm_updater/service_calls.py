@@ -30,13 +30,17 @@ class HandOver:
         cluster: name of the queue; None is Slurm's ClusterName.
     """
 
-    def __init__(self, client: Client, cluster: str | None, *, clock: Callable[[], float]) -> None:
+    def __init__(self, client: Client, cluster: str | None) -> None:
         self._client = client
         self._cluster = cluster
-        self._clock = clock
 
-    def send(self, site: ControllerSettings, shown: IO[bytes], machine: Machine) -> str | None:
-        """Send what squeue has just shown, and the nodes of sinfo.
+    def send(
+        self, site: ControllerSettings, shown: IO[bytes], machine: Machine, *, taken_at: float
+    ) -> str | None:
+        """Send what squeue has shown, and the nodes of sinfo.
+
+        Args:
+            taken_at: before squeue ran: the service adds the starts and ends that come after it.
 
         Returns:
             A sentence about the obstacle, if there is one.
@@ -45,7 +49,6 @@ class HandOver:
             OSError: the service cannot be reached.
         """
         name = self._cluster or site.cluster
-        taken_at = self._clock()
         pools, queue_nodes = pools_of(machine.nodes), machine.queue_nodes()
         if not pools:
             trouble = machine.trouble or "sinfo shows no processors that run jobs"

@@ -222,9 +222,10 @@ class Updater:
         site = self._slurm.site()
         rules, warnings = rules_of(self._options, site)
         machine = self._slurm.machine(site.takes)
+        taken_at = self._clock()
         with self._slurm.shown_queue() as shown:
             if self._hand_over is not None and not dry_run:
-                obstacle = self._hand_over.send(site, shown, machine)
+                obstacle = self._hand_over.send(site, shown, machine, taken_at=taken_at)
                 warnings += [obstacle] if obstacle else []
             cluster = self._options.cluster or site.cluster
             queue = queue_in(shown, cluster, machine.queue_nodes())

@@ -1,6 +1,7 @@
 """The latest queue of each cluster, and the errors of forecast waits."""
 
 from collections.abc import Collection, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct
@@ -13,11 +14,14 @@ from service.store.database import Database
 from service.store.matching import facts_at_submission
 from service.store.rows import ReportedCompletion, adding
 from service.store.starts import record_starts
-from service.store.tables import completions, queues, wait_scores
+from service.store.tables import completions, queues, starts, wait_scores
 from service.store.tables import start_scores as start_scores_table
 
 SOUGHT_AT_ONCE = 500
 """Job ids in one statement."""
+
+MOST_STARTS = 10_000
+"""Most starts of a cluster among which new ones are looked for, the last recorded ones."""
 
 
 _ADD = adding(wait_scores)
@@ -173,6 +177,34 @@ class Queues:
                     if start >= submitted[job_id]:  # resource managers use job ids again
                         found[job_id] = min(start, found.get(job_id, start))
         return found
+
+    def starts_since(self, cluster: str, after: float, until: float) -> dict[str, float]:
+        """Return the last recorded start after one time and until another, by job id."""
+        place = starts.c.place
+        mine = starts.c.cluster == cluster
+        wanted = (
+            select(starts.c.job_id, starts.c.start_time).where(mine).order_by(place.desc())
+        ).limit(MOST_STARTS)
+        with self._database.reading() as connection:
+            found = [tuple(row) for row in connection.execute(wanted)]
+        return {
+            job: start for job, start in sorted(found, key=itemgetter(1)) if after < start <= until
+        }
+
+    def runs_ended(
+        self, cluster: str, after: float, until: float
+    ) -> dict[str, tuple[float, float]]:
+        """Return start and end of the last run that ended between two times, by job id."""
+        end = completions.c.end_time
+        wanted = (
+            select(completions.c.job_id, completions.c.start_time, end)
+            .where(completions.c.cluster == cluster, end > after, end <= until)
+            .order_by(end)
+        )
+        with self._database.reading() as connection:
+            return {
+                row.job_id: (row.start_time, row.end_time) for row in connection.execute(wanted)
+            }
 
 
 def _put(connection: Connection, cluster: str, version: int, values: Mapping[str, Any]) -> bool:

@@ -96,13 +96,13 @@ class QueueEstimates:
             likeness = likeness_key(job)
             known = alike.get(likeness) if likeness else None
             if known is None and likeness and asking > ASKING_SECONDS:
-                known = fresh_one(earlier, likeness, snapshot.taken_at)
+                known = fresh_one(earlier, likeness, snapshot.now)
             if known is None:
                 before, began = (forecasts or {}).get(job.job_id), perf_counter()
                 estimate = self._one(snapshot, job, before, method)
                 if forecasts is not None:
                     estimate = with_likely(estimate, ratios, snapshot.time_behind(job))
-                known = TimedEstimate(estimate, snapshot.taken_at)
+                known = TimedEstimate(estimate, snapshot.now)
                 asking += perf_counter() - began
                 questions += 1
             if likeness:
@@ -125,7 +125,7 @@ class QueueEstimates:
         if job.predicted_walltime is not None:
             runtime = min(job.predicted_walltime, submission.requested_walltime)
             return RuntimeEstimate(runtime=runtime, priority=priority)
-        as_of_now = replace(submission, submit_time=snapshot.taken_at)
+        as_of_now = replace(submission, submit_time=snapshot.now)
         if before and before.predicted is not None and job.state is JobState.RUNNING:
             runtime, basis = before.predicted, before.basis
         else:

@@ -28,6 +28,7 @@ from service.live_queue.taken_processors import QueueNodes, nodes_by_queue
 from service.metrics import Metrics
 from service.settings import Settings
 from service.store import Queues, Store, StoreError
+from service.worker.changed_queues import CLOCKS_APART, ChangedQueues, as_reported
 from service.worker.log_follower import LogFollower
 from service.worker.processes import ForecastProcess
 from service.worker.queue_estimates import QueueEstimates
@@ -49,9 +50,6 @@ log = structlog.get_logger()
 
 FOLLOWING_SECONDS = 1.0
 """Seconds between looks for queues that another process has renewed."""
-
-CLOCKS_APART = 60.0
-"""Most seconds by which the clocks of two machines differ."""
 
 MOST_ATTEMPTS = 5
 """Most attempts to store a queue while other processes store newer versions of it."""
@@ -139,12 +137,17 @@ class QueueKeeper:
         self._queues = self._stored.read
         self._pending: dict[str, tuple[QueueSnapshot, float]] = {}
         self._handed_over = asyncio.Event()
+        self._changes = ChangedQueues(self._handed_over.set)
 
     def take(self, snapshot: QueueSnapshot, now: float) -> None:
         """Replace the queue of a cluster, and forecast it soon."""
         self._pending[snapshot.cluster] = (snapshot, now)
         self._metrics.queues.counted(snapshot.cluster, state_counts(snapshot))
         self._handed_over.set()
+
+    def note_changes(self, clusters: set[str]) -> None:
+        """Forecast queues anew soon: starts or ends of their jobs were stored."""
+        self._changes.note(clusters & (self._queues.keys() | self._pending.keys()))
 
     def of(self, cluster: str) -> LiveQueue | None:
         """Return the queue of a cluster, its jobs with the last forecast; None without a queue."""
@@ -174,18 +177,46 @@ class QueueKeeper:
         return stored if stored and stored.queue.forecast_at is not None else None
 
     async def run(self) -> None:
-        """Renew queues as they are handed over; never returns."""
+        """Renew queues as they are handed over or change; never returns."""
         while True:
             await self._handed_over.wait()
             self._handed_over.clear()
-            for cluster in list(self._pending):
+            for cluster in sorted(self._pending.keys() | self._changes.due()):
+                began = time.monotonic()
                 try:
-                    await self._renew(cluster)
+                    await self._take_changes(cluster)
+                    if cluster in self._pending:
+                        await self._renew(cluster)
                 except StoreError as error:
                     log.warning("a live queue cannot be stored", reason=str(error))
                 except Exception:
                     log.exception("a live queue cannot be forecast", cluster=cluster)
                     self._give_up(cluster)
+                self._changes.end(cluster, began)
+
+    async def _take_changes(self, cluster: str) -> None:
+        """Take the stored queue with what was reported since, unless a newer one is pending.
+
+        A queue that is not handed over any more is left alone: its new jobs are unknown.
+        """
+        self._changes.begin(cluster)
+        if cluster in self._pending:
+            return
+        stored = await asyncio.to_thread(self._stored.renewed, cluster)
+        if stored is None or self._is_old(stored.queue.snapshot):
+            return
+        snapshot = stored.queue.snapshot
+        changed = await asyncio.to_thread(self._with_changes, snapshot)
+        if changed is not snapshot:
+            self._pending.setdefault(cluster, (changed, stored.queue.received_at))
+
+    def _is_old(self, snapshot: QueueSnapshot) -> bool:
+        return self._clock() - snapshot.taken_at > self._settings.snapshot_max_age_seconds
+
+    def _with_changes(self, snapshot: QueueSnapshot) -> QueueSnapshot:
+        """Return the queue with the starts and ends that were reported since; runs in a thread."""
+        max_age = self._settings.snapshot_max_age_seconds
+        return as_reported(snapshot, self._store.queues, now=self._clock(), max_age=max_age)
 
     async def follow(self) -> None:
         """Read the queues that other processes have renewed; never returns."""
@@ -212,9 +243,10 @@ class QueueKeeper:
         """Forecast the pending queue, score the jobs that have started since, and store it."""
         for _ in range(MOST_ATTEMPTS):
             stored = await asyncio.to_thread(self._stored.renewed, cluster)
-            snapshot, received_at = await self._with_facts(cluster, stored)
+            snapshot, received_at = await self._completed(cluster, stored)
             if stored is not None and self._is_newer(stored, snapshot):
-                break  # another process has taken it
+                self._changes.note({cluster})  # another process has taken it, perhaps too early
+                break
             await self._count_risks(snapshot, received_at)
             renewed, started = await self._forecast(snapshot, received_at, stored)
             if await self._store_queue(renewed, stored, started):
@@ -229,13 +261,14 @@ class QueueKeeper:
         if self._pending.get(cluster, (None, 0.0))[0] is snapshot:
             del self._pending[cluster]
 
-    async def _with_facts(
+    async def _completed(
         self, cluster: str, stored: VersionedQueue | None
     ) -> tuple[QueueSnapshot, float]:
-        """Return the pending queue with the facts of its jobs, and when it came."""
+        """Return the pending queue with facts and reported changes, and when it came."""
         pending, before = self._pending[cluster], stored.queue.snapshot if stored else None
         find = self._store.queues.facts_at_submission
         known = await asyncio.to_thread(with_facts, pending[0], before, find)
+        known = await asyncio.to_thread(self._with_changes, known)
         if self._pending[cluster] is pending:
             self._pending[cluster] = known, pending[1]
         return known, pending[1]
@@ -287,7 +320,7 @@ class QueueKeeper:
         queue.forecasts = await asyncio.to_thread(
             job_forecasts, snapshot, estimates, columns.pools, played, before
         )
-        queue.forecast_at = snapshot.taken_at
+        queue.forecast_at = snapshot.now
         queue.no_interval = first_no_interval(columns.pools, played)
         queue.planned = sum(len(each.starts.expected) for each in played)
         queue.unplayed = len(beyond_depth(snapshot)) + sum(

@@ -29,9 +29,9 @@ def with_facts(
     sought = {
         job.array or job.job_id: job
         for job in snapshot.jobs
-        if job.job_id not in facts and _is_sought(job, known, snapshot.taken_at)
+        if job.job_id not in facts and _is_sought(job, known, snapshot.now)
     }
-    asked = [_as_if_ended(job, snapshot.taken_at) for job in sought.values()]
+    asked = [_as_if_ended(job, snapshot.now) for job in sought.values()]
     found = dict(zip(sought, find(asked), strict=True)) if asked else {}
     jobs = (
         _with(job, facts.get(job.job_id) or found.get(job.array or job.job_id))

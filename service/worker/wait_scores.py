@@ -68,13 +68,11 @@ def left_jobs(queue: LiveQueue, newer: QueueSnapshot) -> dict[str, LeftQueue]:
     for job in queue.snapshot.jobs:
         forecast = queue.forecasts.get(job.job_id)
         if forecast is not None and forecast.waits and job.job_id not in present:
-            left[job.job_id] = LeftQueue(
-                job=job, forecast=forecast, seen_at=queue.snapshot.taken_at
-            )
+            left[job.job_id] = LeftQueue(job=job, forecast=forecast, seen_at=queue.snapshot.now)
     recent = {
         job_id: each
         for job_id, each in left.items()
-        if newer.taken_at - each.seen_at <= PATIENCE_SECONDS and job_id not in present
+        if newer.now - each.seen_at <= PATIENCE_SECONDS and job_id not in present
     }
     return dict(list(recent.items())[-MOST_LEFT:])
 

@@ -2,6 +2,7 @@ from urllib.parse import quote
 
 import pytest
 from asgi_client import NOW, run_of
+from handed_queues import LONG, SMALL, SNAPSHOT, WIDE, job, put, queue, starts
 from structlog.testing import capture_logs
 
 from service.errors import ForecastsBusyError, ForecastTooLongError
@@ -11,44 +12,7 @@ from service.live_queue.snapshot import Pool, QueueSnapshot, SchedulerRules
 from service.store.tables import queues as queues_table
 from service.worker.queue_keeper import VersionedQueue
 
-SNAPSHOT = "/v1/clusters/hill/snapshot"
 WHAT_IF = "/v1/clusters/hill/what-if"
-MACHINE = [{"processors": 4, "queues": ["short"]}]
-
-
-def job(job_id, processors, walltime, *, submitted=-10.0, user="ada", **fields):
-    body = {"requested_processors": processors, "requested_walltime": walltime}
-    return {
-        "job_id": job_id,
-        "user": user,
-        "queue": "short",
-        "application": "solve",
-        "submit_time": NOW + submitted,
-        **body,
-        **fields,
-    }
-
-
-def queue(now=0.0, *, running=(), waiting=(), **fields):
-    return {
-        "taken_at": NOW + now,
-        "pools": MACHINE,
-        "running": list(running),
-        "waiting": list(waiting),
-        **fields,
-    }
-
-
-LONG = job("30", 3, 700, submitted=-200.0, start_time=NOW - 100)
-WIDE = job("31", 4, 50, user="bob")
-SMALL = job("32", 1, 90)
-
-
-def put(service, body):
-    answer = service.request("PUT", SNAPSHOT, json=body)
-    assert answer.status_code == 202, answer.text
-    service.wait_until(lambda: service.get(SNAPSHOT).json()["forecast_at"] == body["taken_at"])
-    return service.get(SNAPSHOT).json()
 
 
 def put_in_vain(service, body):
@@ -72,28 +36,6 @@ def solved(runtime, request):
         )
         for n in reversed(range(300))
     ]  # fmt: skip
-
-
-def starts(view):
-    return {each["job_id"]: each["start_time"] - NOW for each in view["jobs"]}
-
-
-@pytest.fixture
-def live(serve, sqlite_url):
-    """A service that thinks that the queues below are of now."""
-    return serve(sqlite_url, snapshot_max_age_seconds=1e12)
-
-
-@pytest.fixture
-def another(serve, sqlite_url):
-    """Starts another worker of the same site, which knows of the queue soon."""
-
-    def start():
-        other = serve(sqlite_url, snapshot_max_age_seconds=1e12)
-        other.wait_until(lambda: other.get(SNAPSHOT).status_code == 200)
-        return other
-
-    return start
 
 
 def test_a_queue_is_forecast_as_soon_as_it_is_handed_over(live):

@@ -191,8 +191,8 @@ class Client:
 
 def handed_over(client, cluster=None, slurm=None):
     slurm = slurm or Slurm()
-    sending = HandOver(client, cluster, clock=lambda: 5.0)
-    return sending.send(slurm.site, BytesIO(slurm.jobs), slurm.machine)
+    sending = HandOver(client, cluster)
+    return sending.send(slurm.site, BytesIO(slurm.jobs), slurm.machine, taken_at=5.0)
 
 
 def test_queue_and_machine_go_to_the_cluster_of_their_name():
