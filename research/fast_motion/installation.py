@@ -9,8 +9,16 @@ import numpy as np
 from fast_cluster import START
 from msgspec.structs import replace
 
-from predictors.aged_length import site_factor
 from predictors.jobs import Completion, Status, Submission
+from predictors.response_ratio import (
+    LONGEST,
+    OFFSET,
+    OVERDUE_SHARE,
+    QUARTER,
+    factor_of_steps,
+    response_ratio,
+    steps_of_ratio,
+)
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.trace_replay import InProcess, steps
 from simulator.scheduling.estimates import Estimates
@@ -65,6 +73,14 @@ class Window(NamedTuple):
     chosen: Integers
     begin: int
 
+    @property
+    def first_after(self) -> int:
+        """Seconds of waiting after which a job goes first, by the log's waits of a quarter."""
+        waits = np.maximum(0, self.workload.trace.wait)
+        before = self.begin - (self.workload.submit + waits)
+        recent = waits[(before >= 0) & (before < QUARTER)]
+        return int(OVERDUE_SHARE * recent.max(initial=0))
+
     def runs(self, partition_of: Callable[[str], str], zero: int) -> list[Completion]:
         """Return all runs of the log as Slurm records them in a play.
 
@@ -87,12 +103,14 @@ class Installation(NamedTuple):
         users: names of the window's users.
         foreseen: what it would answer if the window's jobs started as under EASY, in whole minutes,
             by the log's number of the job.
+        first_after: seconds of waiting after which a job goes first.
     """
 
     method: str
     history: Sequence[Completion]
     users: Sequence[str]
     foreseen: Mapping[int, int]
+    first_after: int
 
     @classmethod
     def of(cls, window: Window, method: str, partition_of: Callable[[str], str]) -> Self:
@@ -114,7 +132,8 @@ class Installation(NamedTuple):
             run_of(job, start, start + seconds)
             for job, start, seconds in zip(jobs, starts, alone.runtime.tolist(), strict=True)
         ]
-        found = cls(method, ended, sorted({job.user for job in jobs if job.user}), {})
+        users = sorted({job.user for job in jobs if job.user})
+        found = cls(method, ended, users, {}, window.first_after)
         numbers = workload.trace.job[chosen].tolist()
         return found._replace(foreseen=dict(zip(numbers, found.minutes(simulated), strict=True)))
 
@@ -146,7 +165,7 @@ class Installation(NamedTuple):
         Args:
             rows: of the play, with the site factors that were seen.
             submissions: those of its jobs.
-            largest: what a day of age adds to a priority.
+            largest: the largest site factor.
         """
         runs = [
             run_of(
@@ -163,7 +182,8 @@ class Installation(NamedTuple):
             foreseen = min(self.foreseen[row["job"]], row["limit_minutes"])
             counts["seen"] += 1
             for name, length in (("foreseen", foreseen), ("replayed", row["length_minutes"])):
-                counts[name] += row["site_factor"] == site_factor(60 * length, largest)
+                steps = steps_of_ratio(response_ratio(0, 60 * length), OFFSET / LONGEST)
+                counts[name] += row["site_factor"] == factor_of_steps(steps, largest)
         return dict(counts)
 
 

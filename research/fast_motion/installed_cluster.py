@@ -30,7 +30,7 @@ JobCompLoc=http://127.0.0.1:{port}/v1/adapters/slurm/jobcomp?cluster={cluster}
 """
 
 FILTER = """\
-return {{ mode = "order", port = {port}, budget_ms = {budget_ms} }}
+return {{ mode = "order", order = "response-ratio", port = {port}, budget_ms = {budget_ms} }}
 """
 
 BUDGET_MS = 600_000
@@ -147,8 +147,9 @@ class InstalledCluster(FastCluster):
 
     def _start(self) -> None:
         super()._start()
-        words = ("--mode", "off", "--order", "sjf-aging", "--interval", "1", "--no-hand-over")
-        words += ("--log-level", "debug")
+        after = f"{max(0.1, self.installation.first_after / 3600):.2f}"
+        words = ("--mode", "off", "--order", "response-ratio", "--first-after", after)
+        words += ("--interval", "1", "--no-hand-over", "--log-level", "debug")
         url = f"http://127.0.0.1:{self._port}"
         self._spawn_ours("updater", "slurm-updater", "--url", url, *words)
 

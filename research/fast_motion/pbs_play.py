@@ -80,6 +80,7 @@ def play_once(
             "crawled": round(player.crawled, 3),
             "cycle_seconds": cycle_seconds(log),
             "not_completed": sum(row["state"] != "0" for row in rows),
+            **({"first_after": window_of(options).first_after} if options.site_factor else {}),
         }
 
 
@@ -125,7 +126,7 @@ def play_pbs(options: argparse.Namespace) -> None:
     nodes = workload.processors_of_machine
     played = read_server(options.site) if options.site else plain_server(nodes, usual)
     if options.site_factor:
-        played = played.ordered()
+        played = played.ordered(window_of(options).first_after)
     for change in played.changes:
         print(f"site: {change}")
     play_all(options, len(jobs), lambda file: play_once(file, played, jobs, options))

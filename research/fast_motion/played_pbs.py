@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from simulator.scheduling.pbs_configuration import attributes_of_nodes, texts_of
-from simulator.scheduling.pbs_formula import AGED_FORMULA, LENGTH
+from simulator.scheduling.pbs_formula import LENGTH, ratio_formula
+from simulator.scheduling.ratio_rules import USUAL_RATIO
 
 _KEPT = {
     "server": re.compile(
@@ -32,9 +33,8 @@ DEFAULT_QUEUE = "workq"
 ORDERED = (
     f"create resource {LENGTH} type=long",
     "set server eligible_time_enable = true",
-    f'set server job_sort_formula = "{AGED_FORMULA}"',
 )
-"""Commands by which a site orders the queue by predictions, in the hook's mode ``order``."""
+"""Commands before the formula that orders the queue by predictions, in the hook's mode ``order``."""
 
 STRICT = re.compile(r"^strict_ordering:.*$", re.MULTILINE)
 
@@ -54,10 +54,16 @@ class PlayedServer(NamedTuple):
     commands: Sequence[str]
     changes: Sequence[str]
 
-    def ordered(self) -> Self:
-        """Return the same with the queue ordered by predictions, in place of the site's formula."""
+    def ordered(self, first_after: int) -> Self:
+        """Return the same with the queue ordered by predictions, in place of the site's formula.
+
+        Args:
+            first_after: seconds of waiting after which a job goes first.
+        """
         kept = [each for each in self.commands if "job_sort_formula" not in each]
-        return self._replace(commands=[*kept, *ORDERED])
+        formula = ratio_formula(USUAL_RATIO, first_after)
+        ours = (*ORDERED, f'set server job_sort_formula = "{formula}"')
+        return self._replace(commands=[*kept, *ours])
 
     def vnodes(self) -> str:
         """Return the file by which one pbs_mom has all nodes, each as a host of its own."""

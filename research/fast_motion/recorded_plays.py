@@ -11,9 +11,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from fast_cluster import unix_of
 
+from predictors.response_ratio import OVERDUE_SHARE
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.pbs_configuration import read_pbs_configuration
 from simulator.scheduling.pbs_rules import PbsRules
+from simulator.scheduling.ratio_rules import RatioRules
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.slurm_configuration import read_configuration
@@ -142,18 +144,33 @@ def estimates_of(play: RecordedPlay) -> Estimates:
 
 
 def twin_starts(
-    play: RecordedPlay, rules: SlurmRules | PbsRules, processors: int, zero: int = 0
+    play: RecordedPlay,
+    rules: SlurmRules | PbsRules,
+    processors: int,
+    zero: int = 0,
+    *,
+    first_after: int | None = None,
 ) -> Integers:
-    """Return the starts of the twin; the arguments are those of ``workload_of``."""
+    """Return the starts of the twin; the first arguments are those of ``workload_of``.
+
+    Args:
+        play: the play.
+        rules: of its scheduler.
+        processors: size of the machine.
+        zero: Unix seconds of the play's second 0.
+        first_after: seconds of waiting after which a job goes first under ``response-ratio``; None:
+            lengths order the queue by ``sjf-aging``.
+    """
+    profile = "regular"
+    if play.length.any():
+        profile = "aged-order" if first_after is None else "order"
+    ratio = RatioRules(longest_wait=round((first_after or 0) / OVERDUE_SHARE))
     if isinstance(rules, PbsRules):
-        profile = "order" if play.length.any() else "regular"
-        semantics = Semantics.adjusted(profile, policy="pbs", pbs=rules)
-    elif play.length.any():
-        if not rules.priority_weight_age:  # then the site factors of the play hold the age
-            rules = replace(rules, priority_type=BASIC)
-        semantics = Semantics.adjusted("order", policy="slurm", slurm=rules)
+        semantics = Semantics.adjusted(profile, policy="pbs", pbs=rules, ratio=ratio)
     else:
-        semantics = Semantics.adjusted("regular", policy="slurm", slurm=rules)
+        if profile == "aged-order" and not rules.priority_weight_age:
+            rules = replace(rules, priority_type=BASIC)  # the site factors of the play hold the age
+        semantics = Semantics.adjusted(profile, policy="slurm", slurm=rules, ratio=ratio)
     return simulate(workload_of(play, processors, zero), semantics, estimates_of(play)).start
 
 

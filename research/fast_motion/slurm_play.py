@@ -44,8 +44,9 @@ from recorded_plays import (
 )
 from recorded_queues import QueueRecord, RecordingPlayer, slurm_queue
 
-from predictors.aged_length import largest_site_factor, site_factor
+from predictors.aged_length import site_factor
 from predictors.jobs import Submission
+from predictors.response_ratio import largest_ratio_factor
 from service.slurm_updater.slurm import settings_in
 from simulator.scheduling.estimates import Estimates
 from simulator.scheduling.semantics import Semantics
@@ -114,7 +115,7 @@ def jobs_of(options: argparse.Namespace) -> tuple[Workload, list[LogJob]]:
     submit = workload.submit - begin
     limits = -(-workload.request // 60)
     time_min = predicted_minutes(workload, options.time_min, chosen[-1])
-    length = predicted_minutes(workload, options.site_factor, chosen[-1])
+    length = predicted_minutes(workload, options.site_factor, chosen[-1], profile="order")
     queues = partition_names(workload)
     logged = [run.submission for run in completions(workload.trace.select(chosen))]
     return workload, [
@@ -128,16 +129,18 @@ def jobs_of(options: argparse.Namespace) -> tuple[Workload, list[LogJob]]:
     ]  # fmt: skip
 
 
-def predicted_minutes(workload: Workload, method: str | None, last: int) -> Integers:
+def predicted_minutes(
+    workload: Workload, method: str | None, last: int, profile: str = "regular"
+) -> Integers:
     """Return what a method predicts at each submission up to the last one, in whole minutes.
 
-    Without a method there are zeros.
+    Without a method there are zeros. Under the profile "order" means are returned.
     """
     if method is None:
         return np.zeros(len(workload), np.int64)
     log = prepare(workload.trace.select(slice(last + 1)), overrun="keep")
-    minutes: Integers = -(-simulate(log, Semantics(), Estimates.named(method)).estimate // 60)
-    return minutes
+    found = simulate(log, Semantics.adjusted(profile), Estimates.named(method))
+    return -(-np.where(found.length, found.length, found.estimate) // 60)
 
 
 def fitting(jobs: Sequence[LogJob], cluster: SlurmCluster) -> list[LogJob]:
@@ -282,12 +285,14 @@ def compared(
         return {}
     for row, number in zip(rows, ids, strict=True):
         row["site_factor"] = cluster.factors.get(number, "")
-    largest = largest_site_factor(rules.priority_weight_age, rules.priority_max_age)
+    others = sum(rules.weights_beside_age.values())
+    largest = largest_ratio_factor(rules.priority_weight_age, others)
     submissions = [
         as_submitted(job.logged, row["partition"]) for job, row in zip(jobs, rows, strict=True)
     ]
     found = cluster.installation.compared(rows, submissions, largest)
-    return {"filter": found, "updater": cluster.rounds()}
+    after = cluster.installation.first_after
+    return {"filter": found, "updater": cluster.rounds(), "first_after": after}
 
 
 def rows_of(
@@ -360,7 +365,8 @@ def twins_of(directory: Path) -> Iterator[tuple[str, RecordedPlay, Integers]]:
             text = gzip.decompress(log.read_bytes()).decode("utf-8", "replace")
             rules = replace(rules, logged=logged_times(text, play, rules))
         assert rules.cluster is not None  # noqa: S101 - the site has one
-        yield name, play, twin_starts(play, rules, rules.cluster.cpus)
+        after = notes[name].get("first_after")
+        yield name, play, twin_starts(play, rules, rules.cluster.cpus, first_after=after)
 
 
 def comparisons(directory: Path) -> Iterator[tuple[str, Likeness]]:
@@ -467,7 +473,8 @@ def parsed() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         "--installed", metavar="METHOD", default=argparse.SUPPRESS, help="order by what a running "
-        "service answers the filter; needs root, slurmdbd, and PriorityWeightAge",
+        "service answers filter and updater (response-ratio); needs root, slurmdbd, "
+        "priority/multifactor",
     )  # fmt: skip
     parser.add_argument(
         "--cpus-per-node", dest="cpus", type=int, default=1, metavar="N",
