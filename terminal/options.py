@@ -48,6 +48,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first jobs after cleaning.")]
 
+Ratio = Annotated[
+    str | None,
+    typer.Option(
+        metavar="OFFSET,SHORTEST,LONGEST",
+        help="Numbers of the order response-ratio, (wait + offset) / length, the length held "
+        "between two bounds, in seconds; default: 14400,600,43200.",
+    ),
+]
+
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", "-c", metavar="FILE", help="TOML file; default: WALLTIMED_CONFIG."),

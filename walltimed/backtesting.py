@@ -24,6 +24,7 @@ from simulator.cli.backtest import pairs_in_order, play
 from simulator.cli.logs import with_size
 from simulator.cli.simulate import site_of_twin
 from simulator.replay.method_spec import MethodSpec
+from simulator.scheduling.ratio_rules import RatioRules
 from simulator.scheduling.semantics import HANDED_OVER
 from simulator.traces.completions import RecordedLog
 from terminal.console import CommandError
@@ -103,6 +104,7 @@ def backtest(
     scheduler: str | None = None,
     profile: str | None = None,
     order: str = "fcfs",
+    ratio: str | None = None,
     processors: int | None = None,
     cores_per_node: int | None = None,
     partitions: str | None = None,
@@ -124,6 +126,7 @@ def backtest(
         scheduler: slurm, pbs, or a policy such as easy; None: by the log.
         profile: where predictions act, as ``--profile`` of the command.
         order: order of the queue today.
+        ratio: numbers of the order by predictions, as ``--ratio`` of the command.
         processors: size of the machine; None: by the log.
         cores_per_node: jobs take whole nodes with this many cores.
         partitions: file with queues that have processors of their own, or ``queues``.
@@ -155,7 +158,7 @@ def backtest(
     recorded = source.recorded if size or partitions else with_size(source.recorded)
     site = site_of(
         recorded,
-        rules_of(scheduler, profile, order, twin=twin.rules),
+        rules_of(scheduler, profile, order, twin={"ratio": RatioRules.of(ratio), **twin.rules}),
         MachineOptions(size, cores_per_node, partitions),
         limit=limit,
     )

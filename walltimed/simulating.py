@@ -64,6 +64,7 @@ def simulate(
     estimates: str | MakeMethod = REQUESTED,
     *,
     order: str | None = None,
+    ratio: str | None = None,
     adjust: str = "regular",
     processors: int | None = None,
     cores_per_node: int | None = None,
@@ -81,6 +82,7 @@ def simulate(
         estimates: ``exact``, ``requested``, a method such as ``auto``, ``file:PREDICTIONS``, or a
             class with ``predict`` and ``observe``.
         order: order of the queue; None: fcfs.
+        ratio: numbers of the order ``response-ratio``, as ``--ratio`` of the command.
         adjust: where estimates act, as ``--adjust`` of the command.
         processors: size of the machine; None: by the log.
         cores_per_node: jobs take whole nodes with this many cores.
@@ -100,7 +102,7 @@ def simulate(
         raise ValueError(f"policy is one name, such as easy, not {policy!r}.")
     read = log_of(log)
     site = site_of_twin(_path(slurm_config), _path(pbs_config), [policy], cores_per_node)
-    rules: dict[str, Any] = {"order": order, **site.rules}
+    rules: dict[str, Any] = {"order": order, "ratio": ratio, **site.rules}
     [semantics] = semantics_of([policy], adjust, rules)
     _, workload = jobs_of(
         read.recorded,

@@ -20,6 +20,7 @@ local DEFAULTS = {
   limit_coverage = 0.9,    -- which must hold at least this share of runtimes
   soft_floor_seconds = 60, -- a shorter prediction counts as this: the scheduler plans in minutes
   order = "sjf-aging",     -- of mode order; response-ratio: with `slurm-updater --order response-ratio`
+  ratio = "14400,600,43200", -- of response-ratio, as the updater's --ratio
   largest_site_factor = nil, -- of mode order; nil: by slurm.conf (docs/slurm.md); 0: none
   facts = true,            -- whether script, directory, GPUs, … are told: docs/api.md
   features = nil,          -- function(job) of up to eight numbers or words by name; nil: by comment
@@ -30,8 +31,7 @@ local SHORTEST_LIMIT = 60  -- seconds
 local FEWEST_RUNS = 5      -- of the user's: with fewer no interval is known to have held for them
 local LADDER = { off = 0, observe = 1, advise = 2, order = 3, soft = 4, ["default-limit"] = 5 }
 local LENGTH_FACTOR, MOST_PRECEDENCE = 4, 86400 -- the order sjf-aging, as a backtest plays it
-local SHORTEST, LONGEST = 600, 43200 -- lengths of the order response-ratio, whose factors grow
-local GROWTH, MOST_STEPS = 1.05, 200 -- in such steps
+local GROWTH, MOST_STEPS = 1.05, 200 -- steps of factors of the order response-ratio
 local USUAL_FACTOR = 10000
 local OTHER_WEIGHTS = { -- beside which the ratio counts as much as they do together
   "priorityweightfairshare", "priorityweightjobsize", "priorityweightpartition",
@@ -501,10 +501,12 @@ local function is_safe_to_kill_at(found, config)
 end
 
 -- The SiteFactor of a new job of so many minutes, which is added to Slurm's other priority factors.
-local function site_factor(minutes, order, largest)
-  if order == "response-ratio" then
-    local length = math.min(LONGEST, math.max(SHORTEST, 60 * minutes))
-    return math.floor(largest * math.floor(math.log(LONGEST / length) / math.log(GROWTH) + 1e-9) / MOST_STEPS)
+local function site_factor(minutes, config)
+  local largest = config.largest_site_factor
+  if config.order == "response-ratio" then
+    local length = math.min(config.longest, math.max(config.shortest, 60 * minutes))
+    local steps = math.floor(math.log(config.longest / length) / math.log(GROWTH) + 1e-9)
+    return math.floor(largest * math.min(MOST_STEPS, steps) / MOST_STEPS)
   end
   local precedence = math.min(LENGTH_FACTOR * 60 * minutes, MOST_PRECEDENCE)
   return math.floor(largest * (MOST_PRECEDENCE - precedence) / MOST_PRECEDENCE)
@@ -534,7 +536,7 @@ local function apply(job, found, minutes, is_given, longest, config)
   local has_own = job.site_factor ~= nil and job.site_factor ~= NO_VAL
   if rung >= LADDER.order and not plans and config.largest_site_factor > 0 and not has_own then
     local length = whole_minutes(math.max(found.mean or found.predicted, config.soft_floor_seconds))
-    job.site_factor = site_factor(math.min(length, minutes), config.order, config.largest_site_factor)
+    job.site_factor = site_factor(math.min(length, minutes), config)
   end
   local is_free = job.time_min == nil or job.time_min == NO_VAL
   if plans and is_free and soft < minutes then
@@ -622,6 +624,15 @@ local function connected(path)
   return found
 end
 
+-- The shortest and the longest length that the order response-ratio distinguishes, in seconds.
+local function lengths_of(ratio)
+  local offset, shortest, longest = tostring(ratio):match("^(%d+),(%d+),(%d+)$")
+  local added, least, most = tonumber(offset), tonumber(shortest), tonumber(longest)
+  assert(added and added >= 1 and added <= 1e9 and least >= 1 and least <= most and most <= 1e9,
+    "ratio is OFFSET,SHORTEST,LONGEST in seconds, such as 14400,600,43200, not " .. tostring(ratio))
+  return least, most
+end
+
 -- The settings in a file, or without it those that are given in its place; `last` wins over them.
 local function settings(directory, file, name, otherwise, last)
   local config = { name = name }
@@ -635,6 +646,7 @@ local function settings(directory, file, name, otherwise, last)
   for key, value in pairs(last or {}) do config[key] = value end
   assert(LADDER[config.mode], "no such mode: " .. tostring(config.mode))
   assert(config.order == "sjf-aging" or config.order == "response-ratio", "no such order: " .. tostring(config.order))
+  config.shortest, config.longest = lengths_of(config.ratio)
   assert(not config.token, "token is now in a file: token_file")
   local site = slurm_conf(directory .. "/slurm.conf")
   config.cluster = config.cluster or site.cluster

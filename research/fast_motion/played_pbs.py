@@ -34,7 +34,7 @@ ORDERED = (
     f"create resource {LENGTH} type=long",
     "set server eligible_time_enable = true",
 )
-"""Commands before the formula that orders the queue by predictions, in the hook's mode ``order``."""
+"""Commands before the formula by which a site orders its queue by predictions."""
 
 STRICT = re.compile(r"^strict_ordering:.*$", re.MULTILINE)
 

@@ -80,9 +80,11 @@ def test_a_plain_server_is_in_strict_order_and_gives_whole_nodes():
 
 
 def test_an_order_by_predictions_takes_the_place_of_the_sites_formula(site):
-    commands = site.ordered().commands
+    commands = site.ordered(36000).commands
     assert "set queue short Priority = 150" in commands
-    formula = "eligible_time - min(4 * (walltimed_length or walltime), 86400)"
+    ratio = "(eligible_time + 14400) / max(600, min(43200, walltimed_length or walltime))"
+    overdue = "min(1, max(0, eligible_time - 36000)) * (1000000000000 + eligible_time)"
+    formula = f"max({ratio}, {overdue})"
     found = [each for each in commands if "job_sort_formula" in each]
     assert found == [f'set server job_sort_formula = "{formula}"']
     created = commands.index("create resource walltimed_length type=long")

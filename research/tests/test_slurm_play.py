@@ -88,7 +88,7 @@ HISTORY = [
 # One job takes all nodes; then that of user 1 is submitted first, and is predicted to be longer.
 WINDOW = [(86_400, 4, 600, 900, 3), (86_460, 4, 600, 7200, 1), (86_520, 4, 600, 7200, 2)]
 
-AGING = CONF.replace("priority/basic", "priority/multifactor\nPriorityWeightAge=604800")
+MULTIFACTOR = CONF.replace("priority/basic", "priority/multifactor")
 
 
 @pytest.mark.skipif(MISSING_BESIDE is not None, reason=MISSING_BESIDE or "")
@@ -98,7 +98,7 @@ def test_a_running_service_orders_the_queue_of_a_play(tmp_path):
         fields = f"{number} {submit} 0 {run} {size} -1 -1 {size} {limit} -1 1 {user} 5 -1 -1"
         lines.append(f"{fields} -1 -1 -1")
     (tmp_path / "log.swf").write_text("\n".join(lines) + "\n")
-    (tmp_path / "slurm.conf").write_text(AGING)
+    (tmp_path / "slurm.conf").write_text(MULTIFACTOR)
     words = [
         sys.executable, SCRIPT, tmp_path / "log.swf", "--conf", tmp_path / "slurm.conf",
         "--from", "1", "--installed", "max-usage", "--most-crawled", "1",

@@ -13,7 +13,7 @@ from service.cli.options import LONGEST_SECONDS
 from service.site.switch import OFF_SWITCH
 from service.slurm_updater.planning import LARGEST_SITE_FACTOR, Mode, Order
 from terminal.console import CommandError, ExitCode, err, out, print_json
-from terminal.options import AsJson
+from terminal.options import AsJson, Ratio
 
 if TYPE_CHECKING:
     from service.slurm_updater.updater import QueueUpdate, Updater
@@ -66,6 +66,7 @@ def slurm_updater(
             "quarters of the longest wait of the last quarter.",
         ),
     ] = None,
+    ratio: Ratio = None,
     soft_floor: Annotated[
         float,
         typer.Option(min=1.0, max=LONGEST, help="Seconds below which no TimeMin is set."),
@@ -167,6 +168,7 @@ def slurm_updater(
     from service.slurm_updater.extending import ExtensionRules
     from service.slurm_updater.following import UpdaterSettings, follow_instead, open_updater
     from service.slurm_updater.updater import UpdaterOptions
+    from simulator.scheduling.ratio_rules import RatioRules
 
     extends = bool(extend) or extend_by_comment
     if mode is Mode.OFF and order is Order.NONE and not (hand_over or extends):
@@ -174,6 +176,8 @@ def slurm_updater(
             "With --mode off, --order none and --no-hand-over there is nothing to do.",
             ExitCode.USAGE,
         )
+    if ratio and order is not Order.RESPONSE_RATIO:
+        raise CommandError("--ratio needs --order response-ratio.", ExitCode.USAGE)
     if token_file:
         token_of(token_file)  # a wrong one is told in a sentence
     options = UpdaterOptions(
@@ -182,6 +186,7 @@ def slurm_updater(
         order=order,
         site_factor=site_factor,
         overdue_after=None if first_after is None else 3600 * first_after,
+        ratio=RatioRules.of(ratio),
         soft_floor=soft_floor,
         extensions=ExtensionRules(
             partitions=frozenset(extend or ()),

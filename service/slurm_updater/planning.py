@@ -8,8 +8,6 @@ from msgspec import Struct
 
 from predictors.aged_length import SITE_FACTOR_STEPS, accuracy_factor, site_factor
 from predictors.response_ratio import (
-    LONGEST,
-    OFFSET,
     factor_of_steps,
     response_ratio,
     steps_of_overdue,
@@ -17,6 +15,7 @@ from predictors.response_ratio import (
 )
 from service.adapters.slurm_fields import prediction_id_of
 from service.slurm_updater.squeue import QueuedJob
+from simulator.scheduling.ratio_rules import USUAL_RATIO, RatioRules
 from terminal.words import MINUTE
 
 LARGEST_SITE_FACTOR = 2_147_483_645
@@ -60,6 +59,7 @@ class UpdateRules(Struct, frozen=True, kw_only=True):
         largest: the site factor of what comes first; under ``sjf-aging`` what a day of waiting
             adds to a job's priority.
         overdue_after: seconds of waiting after which a job goes first under ``response-ratio``.
+        ratio: numbers of ``response-ratio``.
     """
 
     mode: Mode
@@ -69,6 +69,7 @@ class UpdateRules(Struct, frozen=True, kw_only=True):
     order: Order
     largest: int
     overdue_after: float = inf
+    ratio: RatioRules = USUAL_RATIO
 
 
 class Estimate(Struct, frozen=True, kw_only=True, gc=False):
@@ -251,7 +252,10 @@ def _ratio_factor(length: int, wait: int, rules: UpdateRules) -> int:
     if wait > rules.overdue_after:
         steps = steps_of_overdue(wait)
     else:
-        steps = steps_of_ratio(response_ratio(wait, length), OFFSET / LONGEST)
+        numbers = rules.ratio
+        offset, longest = numbers.offset, numbers.longest
+        ratio = response_ratio(wait, length, offset, numbers.shortest, longest)
+        steps = steps_of_ratio(ratio, offset / longest)
     return min(LARGEST_SITE_FACTOR, factor_of_steps(steps, rules.largest))
 
 

@@ -34,6 +34,7 @@ from service.slurm_updater.slurm import (
 )
 from service.slurm_updater.squeue import QueuedJob
 from service.slurm_updater.updates import JobUpdates, UpdatePace
+from simulator.scheduling.ratio_rules import USUAL_RATIO, RatioRules
 from terminal.client import RemoteError
 from terminal.words import MINUTE
 
@@ -53,6 +54,7 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
             adds in a day, under ``response-ratio`` that of ``largest_ratio_factor``, else
             ``USUAL_SITE_FACTOR``.
         overdue_after: seconds of waiting after which a job goes first under ``response-ratio``.
+        ratio: numbers of ``response-ratio``.
         soft_floor: seconds below which no TimeMin is set.
         extensions: the running jobs whose limits may be extended.
         users, accounts, partitions: names whose jobs are updated; None means all.
@@ -65,6 +67,7 @@ class UpdaterOptions(Struct, frozen=True, kw_only=True):
     order: Order = Order.NONE
     site_factor: int | None = None
     overdue_after: float | None = None
+    ratio: RatioRules = USUAL_RATIO
     soft_floor: float = 60.0
     extensions: ExtensionRules = ExtensionRules()
     users: frozenset[str] | None = None
@@ -482,6 +485,7 @@ def rules_of(options: UpdaterOptions, site: ControllerSettings) -> tuple[UpdateR
         order=order,
         largest=largest,
         overdue_after=inf if options.overdue_after is None else options.overdue_after,
+        ratio=options.ratio,
     )
     return rules, warnings
 

@@ -12,6 +12,7 @@ from simulator.backtest.order_effect import OrderEffect, effect_of
 from simulator.backtest.site import BacktestSite, Codes, groupings_of, without_unused
 from simulator.replay.method_spec import WITHOUT_PROJECTS, MethodSpec, usual_methods
 from simulator.scheduling.estimates import EXACT, REQUESTED
+from simulator.scheduling.ratio_rules import RESPONSE_RATIO, USUAL_RATIO, RatioError
 from simulator.scheduling.semantics import AGED_ORDER, HAND_OVERS, HANDED_OVER, Semantics
 from simulator.scheduling.workload import first_jobs
 from simulator.traces.cleaning import NoJobError
@@ -62,11 +63,12 @@ def rules_of(
         scheduler: a twin or a policy.
         profile: where predictions act; None: on the order of the queue.
         order: queue order of today.
-        twin: rules of a site's configuration, by the name of the twin.
+        twin: rules of a site's configuration, by the name of the twin, and of its order by ratio.
         site_factor: largest SiteFactor; None: by the site's configuration.
 
     Raises:
         SemanticsError: there is no such scheduler, profile or order.
+        RatioError: there are numbers of an order by ratio that the profile does not have.
     """
     profile = profile or HANDED_OVER
     site: dict[str, Any] = {"policy": scheduler, **(twin or {})}
@@ -75,6 +77,8 @@ def rules_of(
     today = Semantics(order=order, **site)
     by_request = profile if profile == AGED_ORDER else HANDED_OVER
     key = HAND_OVERS[by_request]["order"]
+    if site.get("ratio", USUAL_RATIO) != USUAL_RATIO and key != RESPONSE_RATIO:
+        raise RatioError(f"--ratio acts on the order response-ratio, not under {profile}.")
     acts = hands_over and "slurm" in site
     effect = effect_of(site["slurm"], site_factor, key) if acts else None
     site["site_factor"] = site_factor

@@ -54,7 +54,8 @@ def remarks(tested: Backtest) -> list[str]:
 
 def _first(tested: Backtest) -> Iterator[str]:
     """Say after which wait a job goes first, by the logged waits of the last quarter."""
-    if HAND_OVERS.get(tested.profile, {}).get("order") != RESPONSE_RATIO:
+    rules = tested.site.handed_over
+    if rules is None or rules.order != RESPONSE_RATIO:
         return
     trace = tested.site.trace
     waits = trace.wait[trace.submit >= trace.submit.max(initial=0) - QUARTER]
@@ -63,7 +64,8 @@ def _first(tested: Backtest) -> Iterator[str]:
         yield (
             f"Let a job go first that has waited for {duration(after)}, three quarters of the "
             f"longest wait of the log's last quarter: slurm-updater --first-after "
-            f"{after / HOUR:.1f}, or T = {after:.0f} in the formula of docs/pbs.md."
+            f"{after / HOUR:.1f}{rules.ratio.option}, or T = {after:.0f} in the formula of "
+            "docs/pbs.md."
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -46,6 +46,7 @@ from terminal.options import (
     Limit,
     OnError,
     Quiet,
+    Ratio,
     TimeZone,
     choice,
     one_of,
@@ -113,6 +114,7 @@ def backtest(
             "order of a filter without the updater; regular: on plans alone; selective.",
         ),
     ] = None,
+    ratio: Ratio = None,
     site_factor: Annotated[
         int | None,
         typer.Option(
@@ -186,12 +188,14 @@ def backtest(
     from simulator.backtest.site import ReadLog
     from simulator.backtest.verdict import backtest_of
     from simulator.replay.method_spec import MethodSpec
+    from simulator.scheduling.ratio_rules import RatioRules
     from simulator.scheduling.semantics import HANDED_OVER
     from terminal.data_table import write_table
     from terminal.files import name_of
 
     table, page = table_of(output or []), page_of(output or [])
-    rules_of(scheduler or "easy", profile, order)  # refuses impossible rules before a long read
+    rules: dict[str, Any] = {"ratio": RatioRules.of(ratio)}
+    rules_of(scheduler or "easy", profile, order, twin=rules)  # refuses before a long read
     installation: Installation = context.obj
     in_force = in_force_of(*installation.method_in_force(config))
     methods = methods_of(in_force, method)
@@ -216,7 +220,7 @@ def backtest(
         log = with_size(log)
     site = site_of(
         log,
-        rules_of(scheduler, profile, order, twin=twin.rules, site_factor=site_factor),
+        rules_of(scheduler, profile, order, twin={**rules, **twin.rules}, site_factor=site_factor),
         MachineOptions(processors or twin.processors, cores_per_node, partitions),
         limit=limit,
     )

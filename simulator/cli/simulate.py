@@ -59,6 +59,7 @@ from terminal.options import (
     Limit,
     OnError,
     Quiet,
+    Ratio,
     TimeZone,
     choice,
     one_of,
@@ -101,6 +102,7 @@ def simulate(
         ),
     ] = None,
     order: Annotated[str | None, choice("Queue order (default fcfs)", ORDERS)] = None,
+    ratio: Ratio = None,
     events: Annotated[str, choice("Events of one second, sequential as pyss", EVENTS)] = "batch",
     depth: Annotated[int, typer.Option(help="Jobs with a reservation under EASY.")] = 1,
     compression: Annotated[
@@ -190,6 +192,7 @@ def simulate(
     site = site_of_twin(slurm_config, pbs_config, policy or [], cores_per_node)
     rules = {
         "order": order,
+        "ratio": ratio,
         "events": events,
         "depth": depth,
         "compression": compression,
@@ -456,12 +459,22 @@ def site_of_twin(
 def semantics_of(
     policies: Sequence[str], adjust: str, rules: dict[str, Any]
 ) -> "Sequence[Semantics]":
-    """Return the rules of each policy; rules that were not given have their defaults."""
+    """Return the rules of each policy; rules that were not given have their defaults.
+
+    Raises:
+        CommandError: there are numbers of an order that is not played.
+    """
+    from simulator.scheduling.ratio_rules import RESPONSE_RATIO, RatioRules
     from simulator.scheduling.semantics import Semantics
 
     given = {name: rule for name, rule in rules.items() if rule is not None}
+    if "ratio" in given:
+        given["ratio"] = RatioRules.of(given["ratio"])
     names = dict.fromkeys(name for text in policies for name in text.split(","))
-    return [Semantics.adjusted(adjust, policy=name, **given) for name in names]
+    found = [Semantics.adjusted(adjust, policy=name, **given) for name in names]
+    if "ratio" in given and any(each.order != RESPONSE_RATIO for each in found):
+        raise CommandError("--ratio needs --order response-ratio.", ExitCode.USAGE)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
+from predictors import jobs
 from predictors.response_ratio import LONGEST, OFFSET, OVERDUE_SHARE, SHORTEST
 from terminal.exit_codes import ExitCode
 
@@ -41,14 +43,43 @@ class RatioRules:
         Raises:
             RatioError: the message names the number.
         """
-        if self.offset < 1:
-            raise RatioError(f"The offset of waits must be at least 1 s, not {self.offset}.")
-        if not 1 <= self.shortest <= self.longest:
+        most = int(jobs.LONGEST)
+        if not 1 <= self.offset <= most:
+            raise RatioError(f"The offset of waits is 1 to {most} s, not {self.offset}.")
+        if not 1 <= self.shortest <= self.longest <= most:
             raise RatioError(
-                f"Lengths cannot be held between {self.shortest} s and {self.longest} s."
+                f"Lengths cannot be held between {self.shortest} s and {self.longest} s: from 1 to "
+                f"{most} s, the shortest first."
             )
         if not 0 <= self.overdue_share <= 1:
             raise RatioError(f"overdue_share must be between 0 and 1, not {self.overdue_share:g}.")
+
+    @classmethod
+    def of(cls, text: str | None) -> Self:
+        """Return the rules with the numbers of an option ``--ratio``; None: the usual ones.
+
+        >>> RatioRules.of("3600,60,7200").offset
+        3600
+
+        Raises:
+            RatioError: the text is not three numbers, or one is impossible.
+        """
+        if text is None:
+            return cls()
+        words = text.split(",")
+        if len(words) != 3 or not all(word.isdecimal() and word.isascii() for word in words):
+            raise RatioError(
+                "The ratio is OFFSET,SHORTEST,LONGEST in seconds, such as "
+                f"{OFFSET},{SHORTEST},{LONGEST}, not {text!r}."
+            )
+        offset, shortest, longest = map(int, words)
+        return cls(offset=offset, shortest=shortest, longest=longest)
+
+    @property
+    def option(self) -> str:
+        """Return the option that gives these numbers; empty for the usual ones."""
+        numbers = f"{self.offset},{self.shortest},{self.longest}"
+        return "" if numbers == f"{OFFSET},{SHORTEST},{LONGEST}" else f" --ratio {numbers}"
 
     @property
     def meaning(self) -> str:

@@ -1,6 +1,7 @@
 """job_submit.lua in a stand-alone Lua, against a service that is well, slow, wrong or gone."""
 
 import re
+import typing
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +17,7 @@ from fake_service import (
     http,
     prediction,
 )
-from slurm_scripts import JOB, LUAS, UNLIMITED, UNSET, VARIANTS, Site
+from slurm_scripts import JOB, LUAS, SCRIPTS, UNLIMITED, UNSET, VARIANTS, Site
 
 from predictors.aged_length import site_factor
 from predictors.response_ratio import (
@@ -27,6 +28,8 @@ from predictors.response_ratio import (
     steps_of_ratio,
 )
 from service.site.host_files import filter_values, with_json_values
+from simulator.scheduling.ratio_rules import RatioRules
+from terminal.options import Ratio
 from terminal.words import duration
 
 pytestmark = pytest.mark.skipif(not LUAS, reason="needs lua5.1, 5.3 or 5.4 with lua-socket")
@@ -252,6 +255,35 @@ def test_the_first_response_ratio_is_that_of_the_updater(tmp_path, minutes, conf
     lowest = OFFSET / LONGEST
     steps = steps_of_ratio(response_ratio(0, 60 * minutes), lowest)
     assert done.changes["site_factor"] == str(factor_of_steps(steps, largest))
+
+
+def test_the_first_ratio_has_the_bounds_of_the_site(tmp_path):
+    site, job = Site(tmp_path, LUAS[0], NO_AGE), JOB | {"time_limit": 5000}
+    config = {"mode": "order", "order": "response-ratio", "ratio": "3600,60,7200"}
+    for seconds, steps in ((60, 98), (3600, 14), (7200, 0), (9000, 0)):  # ln(120) / ln(1.05) = 98.1
+        done, _ = answered(site, prediction(predicted_walltime=seconds), job, **config)
+        assert done.changes["site_factor"] == str(50 * steps)
+    done, _ = answered(
+        site, prediction(predicted_walltime=60), job, **config | {"ratio": "1,1,9999999"}
+    )
+    assert done.changes["site_factor"] == "10000", "no more than the largest"
+
+
+def test_the_usual_numbers_of_the_ratio_are_the_same_everywhere():
+    lua = (SCRIPTS / "walltimed.lua").read_text("utf-8")
+    (numbers,) = re.findall(r'^  ratio = "([\d,]+)",', lua, re.MULTILINE)
+    assert RatioRules.of(numbers) == RatioRules()
+    assert f"default: {numbers}." in str(typing.get_args(Ratio)[1].help)
+
+
+@pytest.mark.parametrize(
+    "ratio", ["14400", "0,600,43200", "1,0,5", "1,9,5", "1,1,1000000001", 7, ""]
+)
+def test_impossible_numbers_of_the_ratio_are_refused(tmp_path, ratio):
+    site = Site(tmp_path, LUAS[0], NO_AGE)
+    done, _ = answered(site, prediction(), mode="order", order="response-ratio", ratio=ratio)
+    assert (done.result, done.changes) == (0, {})
+    assert f"such as 14400,600,43200, not {ratio}" in done.errors[0]
 
 
 def test_an_unknown_order_is_refused(tmp_path):

@@ -38,6 +38,7 @@ from service.slurm_updater.slurm import Slurm, SlurmError, SlurmSilentError, kee
 from service.slurm_updater.squeue import UnreadableQueueError, read_queue, tasks_of
 from service.slurm_updater.updater import Updater, UpdaterOptions
 from service.slurm_updater.updates import MOST_CREDIT, UpdatePace
+from simulator.scheduling.ratio_rules import RatioRules
 from terminal.client import RemoteError
 
 SAMPLES = Path(__file__).parents[4] / "shared" / "samples" / "slurm"
@@ -545,6 +546,16 @@ def test_site_factors_have_the_order_of_the_ratio_of_wait_and_length_within_a_st
     assert factor(first[0] + 3600, first[1]) >= factor(*first)
 
 
+def test_a_ratio_has_the_numbers_of_the_site():
+    estimate = Estimate(predicted=1, prediction_id="p-1", mean=3600)
+    numbers = {"order": Order.RESPONSE_RATIO, "largest": 10_000}
+    usual = wanted_site_factor(a_job(5000), estimate, rules(**numbers), 3600)
+    assert usual == 50 * 55, "of (1 + 4) / 1 over 4 / 12: 15 = 1.05 ^ 55.5"
+    numbers["ratio"] = RatioRules.of("3600,600,7200")
+    own = wanted_site_factor(a_job(5000), estimate, rules(**numbers), 3600)
+    assert own == 50 * 28, "of (1 + 1) / 1 over 1 / 2: 4 = 1.05 ^ 28.4"
+
+
 def test_a_site_factor_is_renewed_when_the_ratio_has_grown(slurm, updater):
     slurm.keep(NAMED)
     times = [NOW]
@@ -912,6 +923,9 @@ def test_a_token_is_read_from_its_file(command, slurm, tmp_path):
 
 def test_nothing_to_do_is_a_wrong_option(command):
     assert command("--mode", "off", "--no-hand-over")[0] == 2
+    assert command("--ratio", "3600,60,7200")[0] == 2
+    code, _, complaint = command("--order", "response-ratio", "--ratio", "4h")
+    assert (code, "such as 14400,600,43200, not '4h'" in " ".join(complaint.split())) == (2, True)
 
 
 def test_mode_off_hands_the_queue_over_and_changes_no_job(

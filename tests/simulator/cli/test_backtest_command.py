@@ -421,6 +421,14 @@ def test_a_backtest_says_after_which_wait_a_job_goes_first(walltimed, tmp_path):
     first = "--first-after 7.5, or T = 27000 in the formula of docs/pbs.md"
     assert first in " ".join(walltimed(*words)[1].split())
     assert "--first-after" not in walltimed(*words, *AGED)[1]
+    own = ("--ratio", "3600,60,7200")
+    assert "--first-after 7.5 --ratio 3600,60,7200, or" in " ".join(
+        walltimed(*words, *own)[1].split()
+    )
+    code, _, complaint = walltimed(*words, *own, *AGED)
+    assert (code, "--ratio acts on the order response-ratio" in complaint) == (2, True)
+    code, _, complaint = walltimed(*words, "--ratio", "4h")
+    assert (code, "such as 14400,600,43200, not '4h'" in complaint) == (2, True)
 
 
 def test_scheduler_profile_and_what_they_assume_are_in_the_text_and_on_the_page(walltimed, log):

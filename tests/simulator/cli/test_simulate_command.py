@@ -438,3 +438,41 @@ def test_a_site_without_its_texts_is_refused(refused, log, site):
     (site / "nodes.txt").unlink()
     complaint = refused("simulate", log, "--policy", "slurm", "--slurm-config", site)
     assert "no file with what scontrol show node prints" in complaint
+
+
+RATIOS = [(0, 1, 18000, 18000), (1, 1, 7200, 7200), (14400, 1, 3600, 3600)]
+
+
+@pytest.mark.parametrize("policy", ["easy", "slurm", "pbs"])
+def test_the_numbers_of_the_ratio_order_the_queue(walltimed, simulations, tmp_path, policy):
+    write_swf(log_of(RATIOS, 1), tmp_path / "log.swf")
+    words = (tmp_path / "log.swf", "--policy", policy, "--order", "response-ratio")
+    # After 5 h (5 + 4) / 2 < (1 + 4) / 1, but (5 + 1) / 2 > (1 + 1) / 1.
+    usual, own = (simulations(*words, *more)[0] for more in ((), ("--ratio", "3600,600,43200")))
+    assert usual["wait"] < own["wait"] - 1000
+    _, shown, _ = walltimed("simulate", *words, "--ratio", "3600,600,43200")
+    assert "(wait + 1 h) / estimate first, the estimate held between 10 min and 12 h" in " ".join(
+        shown.split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--ratio", "3600,600,43200"), "--ratio needs --order response-ratio."),
+        (("--order", "response-ratio", "--ratio", "1,2"), "OFFSET,SHORTEST,LONGEST in seconds"),
+        (("--order", "response-ratio", "--ratio", "0,1,2"), "The offset of waits is 1 to"),
+    ],
+)
+def test_numbers_of_the_ratio_that_do_nothing_or_make_no_sense_are_refused(
+    walltimed, log, words, complaint
+):
+    code, _, found = walltimed("simulate", log, *words)
+    assert (code, complaint in " ".join(found.split())) == (2, True)
+
+
+def test_the_formula_of_pbs_has_the_numbers_of_the_ratio(walltimed, log):
+    words = ("--policy", "pbs", "--order", "response-ratio", "--estimates", "last-two")
+    _, shown, _ = walltimed("simulate", log, *words, "--ratio", "3600,60,7200")
+    formula = "(eligible_time + 3600) / max(60, min(7200, walltimed_length or walltime))"
+    assert formula in " ".join(shown.split())

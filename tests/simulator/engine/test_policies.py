@@ -6,7 +6,7 @@ from workloads import schedule_of, starts_of, workload_of
 
 from simulator.engine.loop import DONE
 from simulator.engine.policies import POLICIES, run
-from simulator.scheduling.ratio_rules import RatioRules
+from simulator.scheduling.ratio_rules import RatioError, RatioRules
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import empty_machine
 
@@ -176,6 +176,52 @@ def test_the_ratio_of_wait_and_length_decides(policy):
     assert 5 * H <= first <= 5 * H + 60
     assert found[2] - first == pytest.approx(60, abs=60)
     assert found[1] - found[2] == pytest.approx(H, abs=60)
+
+
+@pytest.mark.parametrize("policy", ["easy", "pbs", "slurm"])
+@pytest.mark.parametrize(
+    ("numbers", "order"),
+    [
+        ("14400,600,43200", [3, 2, 1]),
+        ("3600,600,43200", [3, 1, 2]),  # at 5 h: (5 + 1) / 2 = 3, (1 + 1) / 1 = 2, 12
+        ("14400,7200,43200", [1, 2, 3]),  # all count as 2 h: 4.5, 2.5, 2.5
+        ("14400,600,3600", [3, 1, 2]),  # two count as 1 h: 9, 5, 30
+    ],
+)
+def test_offset_and_bounds_of_lengths_decide(policy, numbers, order):
+    ratio = RatioRules.of(numbers)
+    found = starts_of(TWO_LENGTHS, 1, policy=policy, order="response-ratio", ratio=ratio)
+    assert sorted(range(1, 4), key=lambda job: found[job]) == order
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "OFFSET,SHORTEST,LONGEST in seconds"),
+        ("14400", "such as 14400,600,43200, not '14400'"),
+        ("4h,10m,12h", "not '4h,10m,12h'"),
+        ("14400,600,43200,1", "OFFSET,SHORTEST,LONGEST"),
+        ("14400, 600,43200", "OFFSET,SHORTEST,LONGEST"),
+        ("-1,600,43200", "OFFSET,SHORTEST,LONGEST"),
+        ("1.5,600,43200", "OFFSET,SHORTEST,LONGEST"),
+        ("\u0661,600,43200", "OFFSET,SHORTEST,LONGEST"),
+        ("0,600,43200", "offset of waits is 1 to 1000000000 s, not 0"),
+        ("1000000001,600,43200", "offset of waits"),
+        ("14400,0,43200", "between 0 s and 43200 s"),
+        ("14400,43201,43200", "between 43201 s and 43200 s"),
+        ("14400,600,1000000001", "between 600 s and 1000000001 s"),
+        (f"14400,600,{'9' * 400}", "Lengths cannot be held"),
+    ],
+)
+def test_impossible_numbers_of_the_ratio_are_refused(text, complaint):
+    with pytest.raises(RatioError, match=complaint):
+        RatioRules.of(text)
+
+
+def test_numbers_of_the_ratio_are_an_option_where_they_are_not_the_usual_ones():
+    assert RatioRules.of(None) == RatioRules.of("14400,600,43200") == RatioRules()
+    assert RatioRules().option == ""
+    assert RatioRules.of("3600,60,7200").option == " --ratio 3600,60,7200"
 
 
 @pytest.mark.parametrize("policy", ["easy", "pbs", "slurm"])
