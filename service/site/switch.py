@@ -48,17 +48,18 @@ def turn_on() -> bool:
 def filter_obstacle(directory: Path) -> str | None:
     """Let slurmctld read our filter again; return the reason by which it may go on.
 
-    A filter of an earlier release, which does not look for the file, is replaced.
+    A filter that is not this release's, which may not look for the file, is replaced.
     """
+    ours = our_filter(directory)
     try:
-        if not _looks_for_switch(read(directory / OURS)):
-            write(our_filter(directory), HERE, str)
+        if read(ours.path) != ours.text:
+            write(ours, HERE, str)
         touch(directory / FILTER, HERE)
     except (CommandError, OSError) as error:
         return str(error)
     if not OFF_SWITCH.parent.stat().st_mode & stat.S_IXOTH:
         return f"SlurmUser may not look into {OFF_SWITCH.parent}: chmod o+x {OFF_SWITCH.parent}"
-    if not _looks_for_switch(read(directory / OURS)):
+    if read(ours.path) != ours.text:
         return "it is not this release's, and could not be replaced"
     return None
 

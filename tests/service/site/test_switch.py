@@ -63,9 +63,10 @@ def test_on_removes_the_file(walltimed):
     assert walltimed("connect", "--on", "--off")[0] == 2
 
 
-def test_a_filter_of_an_earlier_release_is_replaced(walltimed, connected):
+@pytest.mark.parametrize("text", ["-- looks for nothing", '-- if exists("walltimed.off")', ""])
+def test_a_filter_that_is_not_this_release_s_is_replaced(walltimed, connected, text):
     ours = connected / "walltimed.lua"
-    ours.write_text("-- looks for nothing")
+    ours.write_text(text)
     assert walltimed("connect", "--off")[0] == 0
     assert ours.read_text() == script("slurm/walltimed.lua").read_text()
 
