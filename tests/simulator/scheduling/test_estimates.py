@@ -105,4 +105,4 @@ def test_a_twin_plans_with_upper_ends_of_intervals_and_a_papers_policy_with_pred
         wanted.append(int(found.get(field, answer.predicted_walltime)))
         predictor.observe(run)
     assert schedule.estimate.tolist() == wanted
-    assert len(set(wanted)) > 20
+    assert len(set(wanted)) > 10
