@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 RUNNING = "RUNNING"
 """State of a job in the document that a plugin sends when it starts."""
 
+FREE_LENGTH, FEWEST_BYTES = 1 << 20, 8
+"""Bytes of a document whose values are not counted, and of a longer one for each value: every job
+of a document becomes an object that is larger. Compact output of sacct has 17, usual 28."""
+
 Document = TypeVar("Document")
 
 
@@ -163,6 +167,7 @@ class SacctJob(Struct, gc=False):
 
 _JOBS = msgspec.json.Decoder(Jobs)
 _BEGINNING = re.compile(rb"^[ \t]*(?:\{|\[\s*\{)", re.MULTILINE)
+_SPACE = re.compile(r"\s*")
 _OPENING = re.compile(r"\{|\[\s*\{")
 _LINES = re.compile(rb'\s*\{[^\r\n]*"(?:job_?id|@start)"[^\r\n]*\}\s*(?:[\r\n]|$)')
 """A file of which each line is a job, as tools for JSON and searches write them."""
@@ -185,6 +190,8 @@ def read_sacct_json(
     """
     begin = _BEGINNING.search(body)
     if begin is None:
+        raise SkippedError(Reason.MALFORMED)
+    if FREE_LENGTH < len(body) < FEWEST_BYTES * body.count(b","):
         raise SkippedError(Reason.MALFORMED)
     before, body = body[: begin.start()].splitlines(), body[begin.start() :]
     yield from ((number, _no_json(line)) for number, line in enumerate(before, 1) if line.strip())
@@ -222,22 +229,25 @@ def _jobs_of_documents(body: bytes) -> Iterator[bytes | SkippedError]:
     Raises:
         SkippedError: there is something else, or a document without jobs.
     """
-    text = body.decode("utf-8", "replace").strip()
+    text, place = body.decode("utf-8", "replace").strip(), 0
     decoder = json.JSONDecoder(strict=False)
-    while text:
-        if not _OPENING.match(text):
-            line, _, text = text.partition("\n")
-            yield _no_json(line.encode())
+    while place < len(text):
+        if not _OPENING.match(text, place):
+            end = text.find("\n", place)
+            end = len(text) if end < 0 else end
+            yield _no_json(text[place:end].encode())
+            place = end + 1
             continue
         try:
-            document, end = decoder.raw_decode(text)
+            document, end = decoder.raw_decode(text, place)
             found = document["jobs"] if isinstance(document, dict) else document
             jobs = [msgspec.json.encode({**job}) for job in [*found]]
         except (ValueError, LookupError, TypeError, RecursionError) as broken:
             where = f": {broken}" if isinstance(broken, ValueError) else ""
             raise SkippedError(Reason.MALFORMED, f"{Reason.MALFORMED}{where}") from broken
         yield from jobs
-        text = text[end:].lstrip()
+        space = _SPACE.match(text, end)
+        place = space.end() if space else end
 
 
 def sacct_completion(body: bytes, *, cluster: str | None = None) -> "ReportedCompletion":

@@ -114,3 +114,18 @@ def test_the_processors_are_those_asked_for_or_else_those_required(asked, proces
     requested = [] if asked is None else [{"type": "cpu", "count": asked}]
     job = first_job(tres={"requested": requested}, required={"CPUs": 4})
     assert told(job).submission.requested_processors == processors
+
+
+@pytest.mark.parametrize("value", [b"{}", b"1", b"[]", b'"ab"'])
+def test_a_document_of_nothing_but_small_values_is_refused_before_they_take_memory(value):
+    body = b'{"jobs":[' + b",".join([value] * 600_000) + b"]}"
+    with pytest.raises(SkippedError) as refused:
+        list(read_sacct_json(body))
+    assert refused.value.reason is Reason.MALFORMED
+
+
+def test_documents_and_lines_that_follow_each_other_for_long_are_read_in_place():
+    """A copy of what is left for each of them took hours."""
+    line = b"a warning that says nothing of importance to anybody\n"
+    body = b'{"jobs": []}\n' + (line + b'{"jobs": []} ') * 200_000
+    assert sum(1 for _ in read_sacct_json(body)) == 200_000
