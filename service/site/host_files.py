@@ -174,9 +174,7 @@ def _directory_of(path: Path, root: Path, *, makes: bool = False) -> Iterator[in
             inner = _opened(place, descriptor, makes=makes)
             os.close(descriptor)
             descriptor = inner
-        mode = os.fstat(descriptor).st_mode
-        if mode & _WRITABLE_BY_OTHERS:
-            raise _refused(place, f"may be written by others than its owner ({mode & 0o7777:04o})")
+            _refuse_writable(place, descriptor, is_last=place == below(root, path).parent)
         yield descriptor
     finally:
         os.close(descriptor)
@@ -196,6 +194,13 @@ def _opened(place: Path, parent: int, *, makes: bool) -> int:
     if is_new:
         os.fchmod(descriptor, 0o755)  # whatever the umask: SlurmUser reads a file in it
     return descriptor
+
+
+def _refuse_writable(place: Path, descriptor: int, *, is_last: bool) -> None:
+    """Refuse a directory in which others may put something else in the place of what is there."""
+    mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+    if mode & _WRITABLE_BY_OTHERS and (is_last or not mode & stat.S_ISVTX):
+        raise _refused(place, f"may be written by others than its owner ({mode:04o})")
 
 
 def _refused(path: Path, reason: str) -> CommandError:

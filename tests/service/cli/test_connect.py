@@ -187,12 +187,15 @@ def test_a_directory_behind_a_link_is_refused(refused, slurm, tmp_path):
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-@pytest.mark.parametrize("mode", [0o757, 0o775, 0o1777])
-def test_a_directory_that_others_may_write_is_refused(refused, slurm, mode):
+@pytest.mark.parametrize(
+    ("directory", "mode"),
+    [*(("etc/slurm", mode) for mode in (0o757, 0o775, 0o1777)), ("etc", 0o757), ("etc", 0o775)],
+)
+def test_a_directory_that_others_may_write_is_refused(refused, slurm, directory, mode):
     root = slurm()
-    (root / "etc/slurm").chmod(mode)
+    (root / directory).chmod(mode)
     said = refused("connect", "slurm", "--root", root)
-    assert f"etc/slurm may be written by others than its owner ({mode:04o})" in said
+    assert f"{directory} may be written by others than its owner ({mode:04o})" in said
     assert [path.name for path in (root / "etc/slurm").iterdir()] == ["slurm.conf"]
 
 
