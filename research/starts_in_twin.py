@@ -7,7 +7,8 @@ Every some hours the queue is forecast with what the service's functions make of
 runtimes by the runs that had ended, an expected future by medians, 19 others, intervals calibrated
 by what earlier ones missed. Beside it stands the plan by limits, as the scheduler has it. With
 --arrivals each other future also has the submissions of the same hours of an earlier week, with
-the runtimes that they had.
+the runtimes that they had. With --anew 3 the record of told starts is empty again every three days,
+as at a new site.
 """
 
 import sys
@@ -58,7 +59,7 @@ from terminal.console import out
 from terminal.options import Limit
 
 sys.path.insert(0, str(Path(__file__).parent / "fast_motion"))
-from forecast_scores import ToldStart, coverage_by_promise, table_of
+from forecast_scores import ToldStart, coverage_by_promise, coverage_by_window, table_of
 
 DAY = 86400
 WEEK = 7 * DAY
@@ -85,6 +86,7 @@ class Case(NamedTuple):
         method: that predicts runtimes.
         hours: mean time between two forecasts of the queue.
         arrivals: whether later submissions are in the other futures.
+        anew: days after which the record of told starts begins anew; 0 is never.
     """
 
     trace: str
@@ -92,6 +94,7 @@ class Case(NamedTuple):
     method: str
     hours: float
     arrivals: bool
+    anew: int = 0
 
 
 class Queue(NamedTuple):
@@ -231,6 +234,10 @@ class Telling:
         self._record = ToldRecord()
         self._forecasts: dict[int, JobForecast] = {}
 
+    def forget(self) -> None:
+        """Begin a new record; jobs that wait are told once more for the first time."""
+        self._record, self._forecasts = ToldRecord(), {}
+
     def tell(self, queue: Queue) -> Iterator[tuple[int, ForecastPoint]]:
         """Yield the waiting jobs of a queue with their forecasts; times are seconds of the log."""
         self._score(queue.now)
@@ -298,7 +305,11 @@ def told_starts(case: Case) -> list[ToldStart]:
     telling = Telling(site, arrivals=case.arrivals)
     found: list[ToldStart] = []
     seen: set[int] = set()
+    window = 0
     for now in moments(workload, case.hours):
+        if case.anew and window != now // (case.anew * DAY):
+            window = now // (case.anew * DAY)
+            telling.forget()
         site.advance(now)
         queue = site.queue(now)
         if not len(queue.waiting):
@@ -340,6 +351,7 @@ def main(  # noqa: PLR0913 - options of a command
     method: Annotated[str, typer.Option("--method", "-m", help="Or: exact.")] = "attention",
     hours: Annotated[float, typer.Option(min=0.1, help="Between two forecasts.")] = 4.0,
     arrivals: Annotated[bool, typer.Option(help="Play later submissions, too.")] = False,
+    anew: Annotated[int, typer.Option(min=0, help="Days after which records begin anew.")] = 0,
     limit: Limit = None,
     processes: Processes = None,
     distributed: Distributed = None,
@@ -348,11 +360,14 @@ def main(  # noqa: PLR0913 - options of a command
 
     For example: python research/starts_in_twin.py *.swf.gz --limit 15000
     """
-    cases = [Case(part.trace, limit, method, hours, arrivals) for part in log_parts(traces, limit)]
+    cases = [
+        Case(part.trace, limit, method, hours, arrivals, anew) for part in log_parts(traces, limit)
+    ]
     played = in_parallel(told_starts, cases, processes=processes, distributed=distributed)
     for case, told in zip(cases, played, strict=True):
         out.print(f"\n{Path(case.trace).name}, {case.method}, minutes", markup=False)
-        for line in (*table_of(told, "by limits"), coverage_by_promise(told)):
+        held = coverage_by_promise(told), coverage_by_window(told)
+        for line in (*table_of(told, "by limits"), *held):
             out.print(line, markup=False, soft_wrap=True, highlight=False)
 
 

@@ -1,6 +1,7 @@
 """Errors of the told starts of a play's waiting jobs: Slurm's own and walltimed's."""
 
 import csv
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -112,6 +113,25 @@ def _interval(told: Sequence[ToldStart]) -> str:
     before, after = np.mean(start < lower), np.mean(start > upper)
     width = np.median(upper - lower) / MINUTE
     return f" {1 - before - after:9.0%} {before:7.0%} {after:6.0%} {width:7.0f}"
+
+
+def coverage_by_window(told: Sequence[ToldStart], days: int = 3, fewest: int = 30) -> str:
+    """Return the mean share that intervals held in windows of some days with enough jobs."""
+    windows: dict[int, list[ToldStart]] = defaultdict(list)
+    for each in told:
+        windows[int(each.at // (24 * HOUR * days))].append(each)
+    held = [
+        np.mean([(each.lower or 0) <= each.start <= (each.upper or 0) for each in found])
+        for found in windows.values()
+        if len({each.job for each in found}) >= fewest
+    ]
+    if not held:
+        return f"no window of {days} days with {fewest} jobs"
+    enough = np.mean(np.array(held) >= 0.85)
+    return (
+        f"{len(held)} windows of {days} days: intervals of 90% held {np.mean(held):.0%} on "
+        f"average, at least 85% in {enough:.0%} of them"
+    )
 
 
 def coverage_by_promise(told: Sequence[ToldStart]) -> str:

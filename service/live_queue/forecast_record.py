@@ -343,8 +343,8 @@ def calibrated(point: ForecastPoint, calibration: Calibration) -> ForecastPoint:
     lower, upper = calibration.interval(*(each - point.made_at for each in seconds))
     moved = TimeInterval(_time(point.made_at, lower), _time(point.made_at, upper), start.coverage)
     ends = (
-        min(point.end, end.lower + moved.lower - start.lower),
-        max(point.end, end.upper + moved.upper - start.upper),
+        min(point.end, _time(end.lower, moved.lower - start.lower)),
+        max(point.end, _time(end.upper, moved.upper - start.upper)),
     )
     return replace(
         point,
