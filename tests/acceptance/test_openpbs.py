@@ -11,11 +11,12 @@ import time
 import pytest
 from patience import BUSY_SECONDS
 from private_machine import USER
-from private_pbs import HOME, PREFIX, PrivatePbs, reason_to_skip
+from private_pbs import HOME, HOST, PREFIX, PrivatePbs, reason_to_skip
 from running_service import eventually
 from runs import runs_by_job
 from transcripts import first_steps
 
+from predictors.facts import unkeyed
 from predictors.jobs import Status
 from service.store import StoreUnavailableError, open_store
 from simulator.scheduling.pbs_formula import AGED_FORMULA
@@ -26,6 +27,7 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 CONFIG = "/etc/walltimed/pbs-hook.json"
+FOLLOWER = "/etc/walltimed/pbs"
 TOKEN_FILE = "/etc/walltimed/filter-token"
 IMPORT = f"import hook walltimed application/x-config default {CONFIG}"
 SCHEDULING = HOME / "sched_priv" / "sched_config"
@@ -342,6 +344,69 @@ def test_arrays_requeues_and_killed_jobs_come_back_as_runs(well):
     assert of["requeued"][0].status is Status.PREEMPTED
     assert [run.status for run in of["deleted"]] == [Status.CANCELLED]
     well.run("qdel", requeued, check=False)
+
+
+def test_the_history_holds_what_the_hook_saw_of_each_task_of_an_array_with_gpus(well):
+    well.qmgr("create resource ngpus type=long,flag=nh")
+    well.qmgr(f"set node {HOST} resources_available.ngpus = 4")
+    array = submitted(
+        well, "-J", "1-3", "-l", "select=1:ncpus=1:ngpus=2", "-N", "study", script="sleep 1 # 7"
+    )
+    tasks = [array.replace("[]", f"[{task}]") for task in (1, 2, 3)]
+    directory = well.job(array)["Variable_List"]["PBS_O_WORKDIR"]
+    found = well.await_runs(*tasks)
+    for task in tasks:
+        (run,) = found[task.partition(".")[0]]
+        facts = run.submission.facts
+        assert (facts.gpus, facts.array_size, facts.nodes) == (2, 3, 1)
+        assert facts.work_dir == unkeyed("work_dir", directory)
+        assert facts.constraint == unkeyed("constraint", "1:ncpus=1:ngpus=2")
+        assert facts.submit_host == unkeyed("submit_host", HOST)
+        assert facts.submit_line.startswith("~")
+    kept = b"".join(file.read_bytes() for file in well.state.glob("walltimed.sqlite3*"))
+    assert b"ncpus=1:ngpus=2" not in kept
+
+
+@pytest.fixture
+def extending(well):
+    """The site whose follower extends walltimes in workq, with a queue where it does not."""
+    settings = well.run("cat", FOLLOWER)
+    well.qmgr("set server operators += walltimed@*")
+    well.qmgr("create queue other queue_type=execution,enabled=true,started=true")
+    options = "OPTIONS=--queue-interval 2 --extend workq\n"
+    follow_with(well, re.sub(r"^OPTIONS=.*\n?", "", settings, flags=re.MULTILINE) + options)
+    yield well
+    follow_with(well, settings)
+    well.qmgr("set server operators -= walltimed@*")
+
+
+def follow_with(site, settings):
+    """Start the follower again with other settings, as an administrator does."""
+    site.write(FOLLOWER, settings)
+    site.end("walltimed-pbs", signal.SIGTERM)
+    site.start_unit("walltimed-pbs")
+
+
+def test_a_job_that_would_be_cut_gets_a_longer_walltime_once_where_its_queue_is_opted_in(extending):
+    site, file = extending, extending.user_home / "solved"
+    solve = {"user": USER, "application": "solve", "requested_processors": 1}
+    learn(site, solve | {"requested_walltime": 120, "status": "timeout"}, lambda _: 120)
+    words = ("-N", "solve", "-l", "select=1:ncpus=1", "-l", "walltime=00:02:00")
+    script = f"while [ ! -e {file} ]; do sleep 1; done"
+    opted_in, other = (site.qsub("-q", queue, *words, script=script) for queue in ("workq", "other"))
+    extended = eventually(
+        lambda: (walltime := site.wanted(opted_in)["walltime"]) != "00:02:00" and walltime,
+        seconds=240,
+    )
+    assert extended == "00:04:00", "at most twice as long"
+    assert f"{opted_in}: walltime extended from 120 to 240 s" in site.log("walltimed-pbs")
+    site.run("qalter", "-l", "walltime=00:03:50", opted_in)
+    found = site.await_runs(other, seconds=240)[other.partition(".")[0]]
+    file.touch()
+    saved = site.await_runs(opted_in)[opted_in.partition(".")[0]]
+    assert [run.status for run in found] == [Status.TIMEOUT]
+    assert [run.status for run in saved] == [Status.COMPLETED]
+    assert site.wanted(opted_in)["walltime"] == "00:03:50", "never a second time"
 
 
 def test_a_service_that_is_killed_holds_nobody_up_and_loses_no_run(well):
