@@ -393,7 +393,9 @@ def test_a_job_that_would_be_cut_gets_a_longer_walltime_once_where_its_queue_is_
     learn(site, solve | {"requested_walltime": 120, "status": "timeout"}, lambda _: 120)
     words = ("-N", "solve", "-l", "select=1:ncpus=1", "-l", "walltime=00:02:00")
     script = f"while [ ! -e {file} ]; do sleep 1; done"
-    opted_in, other = (site.qsub("-q", queue, *words, script=script) for queue in ("workq", "other"))
+    opted_in, other = (
+        site.qsub("-q", queue, *words, script=script) for queue in ("workq", "other")
+    )
     extended = eventually(
         lambda: (walltime := site.wanted(opted_in)["walltime"]) != "00:02:00" and walltime,
         seconds=240,
