@@ -2,6 +2,7 @@
 
 import pytest
 from floods import (
+    GOAL,
     KINDS,
     METHODS,
     PRICED,
@@ -77,15 +78,20 @@ def test_knn_moves_only_by_what_it_searches_as_published(before, kind, length):
 
 
 @pytest.mark.parametrize("name", HELD)
-@pytest.mark.parametrize(("kind", "length"), [("short", 2_000), ("alike", 5_000), ("full", 5_000)])
-def test_predictions_move_by_the_penalty_which_is_that_of_the_cluster_s_mean_runtime(
-    name, kind, length
+@pytest.mark.parametrize(
+    ("kind", "length", "far"), [("short", 2_000, 2), ("alike", 5_000, 2), ("full", 5_000, 12)]
+)
+def test_predictions_move_by_no_more_than_a_bounded_share_of_the_cluster_s_last_runs(
+    before, name, kind, length, far
 ):
-    """Without a penalty half of them do not move at all, and the others little."""
+    """Half of them do not move at all; before runs were bounded the median moved by 39 or 50%."""
+    moves = answers(taught(name, [*history(), *flood(kind, length)])).moves(before[name])
+    assert moves[USERS // 2] < 0.01
+    assert sum(each > GOAL for each in moves) <= far
     free = answers(taught(name, history(), price=0.0))
     moves = answers(taught(name, [*history(), *flood(kind, length)], price=0.0)).moves(free)
-    assert moves[USERS // 2] < 0.02
-    assert moves[-1] < (0.05 if name == "least-cost" else 0.2)
+    assert moves[USERS // 2] == 0.0
+    assert moves[-1] < (0.02 if name == "least-cost" else 0.1)
 
 
 @pytest.mark.parametrize(("kind", "length"), FLOODS)
