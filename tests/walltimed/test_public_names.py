@@ -23,9 +23,9 @@ NAMES = {
 ARGUMENTS = {
     "read_log": "path format columns cluster time_zone skip_malformed",
     "replay": "log methods limit levels processes progress",
-    "simulate": "log policy estimates order adjust processors cores_per_node overrun slurm_config "
-    "pbs_config limit progress",
-    "backtest": "log method compare_with scheduler profile order processors cores_per_node "
+    "simulate": "log policy estimates order ratio adjust processors cores_per_node overrun "
+    "slurm_config pbs_config limit progress",
+    "backtest": "log method compare_with scheduler profile order ratio processors cores_per_node "
     "partitions slurm_config pbs_config shake limit processes distributed progress",
     "Client": "url token timeout",
     "AsyncClient": "url token timeout connections",

@@ -667,7 +667,7 @@ def test_updates_end_with_the_interval_and_each_job_has_its_turn(slurm, client):
     keeper = Updater(
         Slurm(slurm.directory),
         ServiceQueries(client),
-        UpdaterOptions(interval=3.0),
+        UpdaterOptions(interval=4.0),
         clock=lambda: NOW + next(ticks),
         sleep=lambda _seconds: None,
     )
