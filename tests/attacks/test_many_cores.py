@@ -68,7 +68,9 @@ def most_tasks(service: Service) -> int:
     return found
 
 
-@pytest.mark.parametrize("cores", [64, 128, 256])
+@pytest.mark.parametrize(
+    "cores", [*(pytest.param(each, marks=pytest.mark.long) for each in (64, 128)), 256]
+)
 def test_the_unit_s_tasks_are_enough_on_many_cores(sqlite_url, tmp_path, monkeypatch, cores, tell):
     (tmp_path / "sitecustomize.py").write_text(MANY_CORES.format(cores=cores))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
