@@ -25,11 +25,14 @@ class ReportedChanges(Struct, frozen=True):
     runs: Mapping[str, Run]
 
 
-def with_changes(snapshot: QueueSnapshot, reported: ReportedChanges) -> QueueSnapshot:
+def with_changes(snapshot: QueueSnapshot, reported: ReportedChanges, now: float) -> QueueSnapshot:
     """Return the queue without ended jobs, started jobs running; unchanged if nothing is new.
 
     A waiting job starts or leaves only by a start since ``taken_at``, as resource managers count
     whole seconds: of earlier ones they knew, and the job waits again.
+
+    Args:
+        now: latest time of the changed queue: the resource manager's clock may be ahead.
     """
     running: list[LiveJob] = []
     waiting: list[LiveJob] = []
@@ -49,7 +52,8 @@ def with_changes(snapshot: QueueSnapshot, reported: ReportedChanges) -> QueueSna
             waiting.append(job)
     if not times:
         return snapshot
-    return replace(snapshot, jobs=(*running, *waiting), changed_at=max(snapshot.now, *times))
+    changed_at = max(snapshot.now, min(now, max(times)))
+    return replace(snapshot, jobs=(*running, *waiting), changed_at=changed_at)
 
 
 def _is_over(job: LiveJob, run: Run, taken_at: float) -> bool:

@@ -74,4 +74,4 @@ def as_reported(
         starts=queues.starts_since(snapshot.cluster, after, until),
         runs={job_id: Run(*times) for job_id, times in runs.items()},
     )
-    return with_changes(snapshot, reported)
+    return with_changes(snapshot, reported, now)

@@ -110,6 +110,13 @@ def test_what_contradicts_the_queue_changes_nothing(live):
     assert [each["state"] for each in view["jobs"]] == ["running", "waiting", "waiting"]
 
 
+def test_a_clock_that_is_ahead_makes_no_forecast_of_the_future(live, monkeypatch):
+    put(live, queue(running=[LONG], waiting=[WIDE]))
+    monkeypatch.setattr(live.worker.queues, "_clock", lambda: NOW + 10)
+    live.complete(END)
+    assert starts(forecast_of(live, 10)) == {"31": 10}
+
+
 def test_ends_that_come_together_share_a_forecast(live):
     running = [job(f"a{n}", 1, 700, submitted=-200.0, start_time=NOW - 100) for n in range(60)]
     put(live, queue(running=running, waiting=[WIDE]))
