@@ -3,13 +3,15 @@
     .venv/bin/python research/order_weeks.py LOG... --weeks 30
     .venv/bin/python research/order_weeks.py LOG... --jobs 10000
     .venv/bin/python research/order_weeks.py LOG... --weeks 30 --soft
+    .venv/bin/python research/order_weeks.py LOG... --jobs 10000 --bounds
 
 Each part of a log is played from an empty machine by the twin of Slurm (one FIFO partition of whole
 nodes) or of PBS, under each order. The method is asked at each submission of the log, and knows the
 runs that had ended by the log's own times. Parts in which jobs wait less than ten minutes on
 average by submission are left out: no order can act there. Orders are compared part by part; the
 intervals are those of 95% over resampled parts. With --soft the scheduler plans with TimeMin or
-soft_walltime besides: the least-cost estimate, or a quantile.
+soft_walltime besides: the least-cost estimate, or a quantile. With --bounds the order by the mean
+is played with other bounds on harm: shares of the longest wait, and lengths held below six hours.
 """
 
 import argparse
@@ -24,6 +26,7 @@ from ladder import NODES, bound_precedence, log_name
 
 from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE
 from predictors.measures import Seconds, ordered_share
+from predictors.response_ratio import LONGEST
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.trace_replay import InProcess, play_jobs
 from simulator.reports.tables import text_table
@@ -60,6 +63,7 @@ class Order(NamedTuple):
         overdue_share: under ``response-ratio``.
         plans: TimeMin or soft_walltime of jobs: planned, a quantile such as q90, exact; empty for
             none.
+        longest: seconds that longer jobs count as, under ``response-ratio``.
     """
 
     by: str = ""
@@ -67,6 +71,7 @@ class Order(NamedTuple):
     factor: int = LENGTH_FACTOR
     overdue_share: float = 0.75
     plans: str = ""
+    longest: int = LONGEST
 
     @property
     def name(self) -> str:
@@ -77,6 +82,8 @@ class Order(NamedTuple):
         key = f"{self.factor}x" if self.order == SJF_AGING else "ratio"
         if self.order == RESPONSE_RATIO and self.overdue_share != 0.75:
             key += f" {self.overdue_share:g}"
+        if self.longest != LONGEST:
+            key += f" below {self.longest // 3600} h"
         return f"{key} {self.by}{plans}"
 
 
@@ -121,6 +128,26 @@ SOFT_PAIRS = (
     *((f"ratio mean + {plans}", "ratio mean") for plans in SOFT),
 )
 """The same for what the scheduler plans with."""
+
+BOUNDS = (
+    Order("mean", RESPONSE_RATIO, overdue_share=0.6),
+    Order("mean", RESPONSE_RATIO, overdue_share=0.5),
+    Order("mean", RESPONSE_RATIO, longest=6 * 3600),
+    Order("mean", RESPONSE_RATIO, overdue_share=0.5, longest=6 * 3600),
+)
+BOUND_ORDERS = (Order(), Order("mean", RESPONSE_RATIO), *BOUNDS)
+BOUND_PAIRS = (
+    *((each.name, SUBMISSION) for each in BOUND_ORDERS[1:]),
+    *((each.name, "ratio mean") for each in BOUNDS),
+)
+"""The same for bounds on harm."""
+
+SETS = {
+    "": (ORDERS, PAIRS),
+    "soft": (SOFT_ORDERS, SOFT_PAIRS),
+    "bounds": (BOUND_ORDERS, BOUND_PAIRS),
+}
+"""Orders that are played, and pairs that are compared, by option."""
 
 
 class Part(NamedTuple):
@@ -231,14 +258,16 @@ def schedules_of(
     trace, lengths = known
     places = np.searchsorted(trace.line, workload.trace.line)
     found = {}
-    for each in SOFT_ORDERS if given.soft else ORDERS:
+    for each in SETS[given.played][0]:
         bound_precedence(each.factor, MOST_PRECEDENCE)
         semantics = Semantics(
             policy=given.policy,
             order=each.order,
             estimated_backfilling=bool(each.plans),
             estimated_running=bool(each.plans),
-            ratio=RatioRules(overdue_share=each.overdue_share, longest_wait=longest_wait),
+            ratio=RatioRules(
+                overdue_share=each.overdue_share, longest=each.longest, longest_wait=longest_wait
+            ),
         )
         found[each.name] = simulate(workload, semantics, estimates_of(each, lengths, places))
     return found
@@ -345,12 +374,15 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=0, help="jobs of a part, instead of a week")
     parser.add_argument("--first", type=int, default=1, help="first parts that are left out")
     parser.add_argument("--limit", type=int, default=0, help="last jobs of each log")
-    parser.add_argument("--soft", action="store_true", help="what the scheduler plans with")
+    sets = parser.add_mutually_exclusive_group()
+    sets.set_defaults(played="")
+    for name, text in (("soft", "what the scheduler plans with"), ("bounds", "bounds on harm")):
+        sets.add_argument(f"--{name}", dest="played", action="store_const", const=name, help=text)
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
     found = in_parallel(partial(play, given), given.logs, processes=given.processes)
     played = {log_name(path): each for path, each in zip(given.logs, found, strict=True)}
-    print("\n\n".join(tables(played, SOFT_PAIRS if given.soft else PAIRS)))
+    print("\n\n".join(tables(played, SETS[given.played][1])))
 
 
 if __name__ == "__main__":

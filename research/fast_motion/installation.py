@@ -75,11 +75,18 @@ class Window(NamedTuple):
 
     @property
     def first_after(self) -> int:
-        """Seconds of waiting after which a job goes first, by the log's waits of a quarter."""
-        waits = np.maximum(0, self.workload.trace.wait)
-        before = self.begin - (self.workload.submit + waits)
-        recent = waits[(before >= 0) & (before < QUARTER)]
-        return int(OVERDUE_SHARE * recent.max(initial=0))
+        """Seconds of waiting after which a job goes first.
+
+        The last quarter is played by EASY in the order of submission: the log's own waits are those
+        of another scheduler, and of jobs that somebody held.
+        """
+        before = self.begin - self.workload.submit
+        quarter = self.workload.trace.select((before > 0) & (before <= QUARTER))
+        if not len(quarter):
+            return 0
+        known = prepare(quarter, processors=self.workload.processors_of_machine, overrun="keep")
+        waits = simulate(known, Semantics(), Estimates.named("requested")).wait
+        return int(OVERDUE_SHARE * waits.max())
 
     def runs(self, partition_of: Callable[[str], str], zero: int) -> list[Completion]:
         """Return all runs of the log as Slurm records them in a play.

@@ -150,6 +150,7 @@ class InstalledCluster(FastCluster):
         after = f"{max(0.1, self.installation.first_after / 3600):.2f}"
         words = ("--mode", "off", "--order", "response-ratio", "--first-after", after)
         words += ("--interval", "1", "--no-hand-over", "--log-level", "debug")
+        words += ("--slurmctld-share", "100")  # its milliseconds are seconds of the fast clock
         url = f"http://127.0.0.1:{self._port}"
         self._spawn_ours("updater", "slurm-updater", "--url", url, *words)
 
