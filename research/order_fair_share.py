@@ -1,10 +1,13 @@
 """Plays the order by the ratio of wait and length beside fair share, by the twin of Slurm.
 
     .venv/bin/python research/order_fair_share.py LOG...
+    .venv/bin/python research/order_fair_share.py LOG... --pairs
 
 The last 10,000 jobs of each log are played under fair share alone, and with site factors of up to
 so many times its weight. An account's share of processor time is compared week by week: the mean of
 the differences over the weeks, and their mean without signs, of the account that moves most.
+With --pairs fair share alone is played, and the pairs are counted that an order within users or
+accounts could exchange.
 """
 
 import argparse
@@ -26,8 +29,9 @@ from simulator.scheduling.measures import bounded_slowdown
 from simulator.scheduling.ratio_rules import RESPONSE_RATIO, RatioRules
 from simulator.scheduling.semantics import Semantics
 from simulator.scheduling.simulate import Schedule, simulate
-from simulator.scheduling.workload import prepare
+from simulator.scheduling.workload import Workload, prepare
 from simulator.traces.swf import read_swf
+from simulator.traces.trace import Integers, Trace
 
 PLAYED, HISTORY = 10_000, 15_000
 """Number of a log's last jobs that are played, and of those before them that are learned."""
@@ -46,6 +50,14 @@ SITES = {
 
 LARGEST = (0.1, 0.25, 1.0, 2.0, 4.0)
 """Largest site factors, as multiples of the weight of fair share."""
+
+MOMENTS = 6 * 3600
+"""Seconds between the moments at which pairs of waiting jobs are counted."""
+
+MOST_WAITING = 1500
+"""Number of waiting jobs of a moment of which pairs are counted."""
+
+RULES = Semantics(policy="slurm", estimated_backfilling=False, estimated_running=False)
 
 Shares = NDArray[np.float64]
 
@@ -69,9 +81,7 @@ class Effect(NamedTuple):
 def weekly_shares(schedule: Schedule) -> Shares:
     """Return the share of each account in the processor time of each week."""
     workload = schedule.workload
-    accounts = np.unique(workload.trace.group, return_inverse=True)[1]
-    if accounts.max() + 1 < FEWEST_ACCOUNTS:
-        accounts = np.unique(workload.trace.user, return_inverse=True)[1]
+    accounts = accounts_of(workload)
     used = np.zeros((int(schedule.end.max() // WEEK) + 1, int(accounts.max()) + 1))
     for week in range(len(used)):
         begin, end = week * WEEK, (week + 1) * WEEK
@@ -79,6 +89,38 @@ def weekly_shares(schedule: Schedule) -> Shares:
         seconds = np.maximum(ran, 0) * workload.processors
         used[week] = np.bincount(accounts, seconds, used.shape[1])
     shares: Shares = used / np.maximum(used.sum(axis=1, keepdims=True), 1)
+    return shares
+
+
+def accounts_of(workload: Workload) -> Integers:
+    """Return the number of each job's account: its group, or its user where there are few."""
+    accounts = np.unique(workload.trace.group, return_inverse=True)[1]
+    if accounts.max() + 1 < FEWEST_ACCOUNTS:
+        accounts = np.unique(workload.trace.user, return_inverse=True)[1]
+    found: Integers = accounts
+    return found
+
+
+def shares_of_pairs(schedule: Schedule) -> Shares:
+    """Return the shares of pairs that are of one user, and of one account.
+
+    Pairs are those of jobs that wait at the same time and whose runtimes differ by a factor of 2 or
+    more, weighted by the difference: what an order gains, it gains by exchanging such a pair.
+    """
+    workload, found = schedule.workload, np.zeros(3)
+    parties = workload.trace.user, accounts_of(workload)
+    random = np.random.default_rng(1)
+    for moment in range(int(workload.submit.min()), int(schedule.start.max()), MOMENTS):
+        waiting = np.flatnonzero((workload.submit <= moment) & (schedule.start > moment))
+        if len(waiting) > MOST_WAITING:
+            waiting = random.choice(waiting, MOST_WAITING, replace=False)
+        runtime = workload.runtime[waiting].astype(float)
+        longer = np.maximum.outer(runtime, runtime)
+        shorter = np.minimum.outer(runtime, runtime)
+        weights = np.where(longer >= 2 * shorter, longer - shorter, 0.0)
+        equal = [np.equal.outer(each[waiting], each[waiting]) for each in parties]
+        found += [weights.sum(), *((weights * each).sum() for each in equal)]
+    shares: Shares = found[1:] / max(found[0], 1.0)
     return shares
 
 
@@ -106,19 +148,16 @@ def play(path: Path, method: str) -> Effects:
     """Play a log under each site and order."""
     trace = prepare(read_swf(str(path))).trace
     trace = trace.select(np.arange(len(trace)) >= len(trace) - PLAYED - HISTORY)
-    cores = next((each for name, each in NODES.items() if path.name.startswith(name)), None)
-    last = trace.select(np.arange(len(trace)) >= len(trace) - PLAYED)
-    workload = prepare(last, cores_per_node=cores)
+    workload = last_jobs(trace, path)
     places = np.searchsorted(trace.line, workload.trace.line)
     mean = partial(at_places, lengths_of(trace, method)["mean"], places)
     lengths = {"requests": Estimates.named(REQUESTED), "mean": Estimates("mean", known=mean)}
-    rules = Semantics(policy="slurm", estimated_backfilling=False, estimated_running=False)
     found = {}
     for site, weights in SITES.items():
-        alone = simulate(workload, replace(rules, slurm=weights), lengths["requests"])
+        alone = simulate(workload, replace(RULES, slurm=weights), lengths["requests"])
         for largest in LARGEST:
             ordered = replace(
-                rules,
+                RULES,
                 slurm=weights,
                 order=RESPONSE_RATIO,
                 site_factor=round(largest * FAIR_SHARE),
@@ -149,12 +188,35 @@ def rows(logs: Sequence[Effects]) -> Iterator[list[str]]:
         ]
 
 
+def last_jobs(trace: Trace, path: Path) -> Workload:
+    """Return the last jobs of a log, which are played."""
+    cores = next((each for name, each in NODES.items() if path.name.startswith(name)), None)
+    last = trace.select(np.arange(len(trace)) >= len(trace) - PLAYED)
+    return prepare(last, cores_per_node=cores)
+
+
+def print_pairs(paths: Sequence[Path]) -> None:
+    """Print the shares of pairs of each log, and their medians."""
+    found = {}
+    for path in paths:
+        workload = last_jobs(prepare(read_swf(str(path))).trace, path)
+        alone = simulate(workload, replace(RULES, slurm=FAIR), Estimates.named(REQUESTED))
+        found[log_name(path)] = shares_of_pairs(alone)
+    found["median"] = np.median(list(found.values()), axis=0)
+    rows = [[name, *(f"{share:.0%}" for share in shares)] for name, shares in found.items()]
+    print(text_table(("pairs that wait together", "one user", "one account"), rows))
+
+
 def main() -> None:
     """Play the logs, and print a table of all, then one of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
     parser.add_argument("--method", default="attention")
+    parser.add_argument("--pairs", action="store_true", help="only count pairs of waiting jobs")
     given = parser.parse_args()
+    if given.pairs:
+        print_pairs(given.logs)
+        return
     played = {log_name(path): play(path, given.method) for path in given.logs}
     groups = {f"Median of {len(played)} logs": list(played.values())}
     groups |= {log: [effects] for log, effects in played.items()}

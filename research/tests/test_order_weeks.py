@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from order_fair_share import effect_of, weekly_shares
+from order_fair_share import effect_of, shares_of_pairs, weekly_shares
 from order_weeks import SETS, Part, change, longest_ratio
 from workloads import schedule_of
 
@@ -52,3 +52,16 @@ def test_shares_of_processor_time_are_those_of_weeks():
     effect = effect_of(later, late)
     assert (effect.wait, effect.longest) == (1, 2)
     assert max(effect.weekly, effect.whole) < 0.1, "a minute of a week"
+
+
+def test_pairs_of_jobs_that_wait_together_are_weighted_by_the_difference_of_their_runtimes():
+    day = 86400
+    # One runs; the others wait at 6 h: pairs of 8 h and 2 h (6), 8 h and 1 h (7), 2 h and 1 h (1).
+    hours = [(0, 24), (60, 8), (120, 2), (180, 1)]
+    jobs = [(submit, 4, 3600 * run, day) for submit, run in hours]
+    schedule = schedule_of(jobs, 4, policy="fcfs")
+    parties = {"user": np.array([1, 1, 1, 2]), "group": np.array([1, 2, 3, 4])}
+    trace = replace(schedule.workload.trace, **parties)
+    schedule = replace(schedule, workload=replace(schedule.workload, trace=trace))
+    # At 6, 12 and 18 h; at 24 h the second one has begun, and 2 h and 1 h wait, at 30 h likewise.
+    assert shares_of_pairs(schedule).tolist() == pytest.approx([6 * 3 / (14 * 3 + 2), 0])
