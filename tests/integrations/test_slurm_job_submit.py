@@ -190,6 +190,25 @@ def test_the_switch_stops_a_filter_however_its_settings_are_written(site, varian
     assert len(service.requests) == 2
 
 
+@pytest.mark.parametrize(("error", "is_off"), [(2, False), (13, True), (20, False)])
+def test_a_switch_that_only_root_may_read_is_there_all_the_same(site, error, is_off):
+    """ENOENT, EACCES as after ``touch`` under a strict umask, and ENOTDIR."""
+    filter_ = site.directory / "walltimed.lua"
+    filter_.write_text(
+        "local open = io.open\n"
+        "io.open = function(path, ...)\n"
+        f'  if path == "{site.off}" then return nil, "no", {error} end\n'
+        "  return open(path, ...)\n"
+        f"end\n{filter_.read_text('utf-8')}",
+        "utf-8",
+    )
+    with fake_service(prediction()) as service:
+        site.configure(port=service.port, **service.patience("budget_ms", seconds=1000))
+        (job,) = site.submit(JOB)
+    assert (len(service.requests) == 0) is is_off
+    assert (job.result, job.errors) == (0, [])
+
+
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_what_connect_has_written_wins_over_the_sites_own_settings(site, variant):
     with fake_service(prediction()) as service:
