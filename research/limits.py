@@ -3,9 +3,11 @@
     .venv/bin/python research/limits.py LOG... --limit 30000
     .venv/bin/python research/limits.py LOG... --limit 30000 --used 0.8
     .venv/bin/python research/limits.py LOG... --limit 30000 --learn
+    .venv/bin/python research/limits.py LOG... --limit 10000 --reachable
 
 Prints a row for each log, over its jobs from number 2,000 on; each is judged as of its
-submission, or, with --used, when it has run for that share of its limit.
+submission, or, with --used, when it has run for that share of its limit. With --reachable the AUC
+of models that are fitted to the log itself stand beside that of the shipped weights.
 """
 
 from collections import defaultdict, deque
@@ -19,6 +21,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from played_logs import LogPart, Traces, log_parts, play_logs, run_script
 from scipy.stats import rankdata
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from predictors.base import WARNING_PROBABILITY
 from predictors.jobs import Completion
@@ -227,6 +230,40 @@ def weights(logs: Sequence[Played]) -> Floats:
     return found
 
 
+REFITTED = 1_000
+"""Jobs after which a model of the log's past is fitted anew."""
+
+FOLDS = 5
+
+
+def reachable(part: LogPart) -> tuple[float, ...]:
+    """Return the AUC on a log's later half by the shipped weights, and by boosted trees.
+
+    The trees are fitted to all earlier jobs every REFITTED jobs, as if these had ended at once; and
+    to four fifths of all jobs, drawn by chance, past and future, to judge the others.
+    """
+    played = play(part)
+    features, hits = played.features, played.hits
+    later = np.arange(len(hits)) >= len(hits) // 2
+    by_past, by_all = np.zeros(len(hits)), np.zeros(len(hits))
+    for first in range(len(hits) // 2, len(hits), REFITTED):
+        asked = slice(first, first + REFITTED)
+        by_past[asked] = _by_trees(features[:first], hits[:first], features[asked])
+    fold = np.random.default_rng(1).integers(FOLDS, size=len(hits))
+    for each in range(FOLDS):
+        asked = fold == each
+        by_all[asked] = _by_trees(features[~asked], hits[~asked], features[asked])
+    scores = (played.probabilities, by_past, by_all)
+    return tuple(auc(hits[later], each[later]) for each in scores)
+
+
+def _by_trees(known: Floats, hits: Flags, asked: Floats) -> Floats:
+    trees = HistGradientBoostingClassifier(
+        max_iter=100, learning_rate=0.06, min_samples_leaf=40, random_state=1
+    )
+    return np.asarray(trees.fit(known, hits).predict_proba(asked)[:, 1])
+
+
 def main(  # noqa: PLR0913 - options of a command
     traces: Traces,
     *,
@@ -237,6 +274,9 @@ def main(  # noqa: PLR0913 - options of a command
     used: Annotated[
         float, typer.Option(min=0, max=1, help="Ask when jobs have run for this share of limits.")
     ] = 0.0,
+    with_reachable: Annotated[
+        bool, typer.Option("--reachable", help="AUC of models fitted to the log itself.")
+    ] = False,
     processes: Processes = None,
     distributed: Distributed = None,
 ) -> None:
@@ -245,6 +285,17 @@ def main(  # noqa: PLR0913 - options of a command
     Example: python research/limits.py SDSC-SP2-1998-4.2-cln.swf.gz --limit 20000
     """
     parts = log_parts(traces, limit, used)
+    if with_reachable:
+        areas = list(play_logs(reachable, parts, processes=processes, distributed=distributed))
+        cells = [
+            [Path(part.trace).name.split(".")[0], *map("{:.3f}".format, each)]
+            for part, each in areas
+        ]
+        medians = np.median([each for _, each in areas], axis=0)
+        cells.append(["median", *map("{:.3f}".format, medians)])
+        heads = ("log", "shipped", "trees, refitted to the past", "trees with hindsight")
+        out.print(text_table(heads, cells), soft_wrap=True, markup=False)
+        return
     played = list(play_logs(play, parts, processes=processes, distributed=distributed))
     if learn:
         found = weights([each for _, each in played])
