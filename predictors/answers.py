@@ -315,7 +315,7 @@ class DistributionMethod:
         pairs = zip(runs, heaviest, strict=True)
         facts = submission.facts
         return tuple(
-            replace(run, shared=shared(self._recent.facts[row], facts, weights))
+            replace(run, shared=shared(self._recent.facts, row, facts, weights))
             for run, row in pairs
         )
 

@@ -102,20 +102,20 @@ _IS_COUNT = np.array([name in COUNTS for name in OWN])
 
 
 @compiled
-def distance(row: FactRows, job: FactRows, place: int) -> float:
+def distance(facts: FactRows, row: int, job: FactRows, place: int) -> float:
     """Return how far a run and a job are from each other in one fact; NaN where it is unknown.
 
     That is 0 or 1 for texts, and the difference of logarithms, at most 3, for numbers.
     """
-    one, other = row[place], job[place]
+    one, other = facts[row, place], job[place]
     if np.isnan(one) or np.isnan(other):
         return np.nan
     is_number = place < len(_IS_COUNT) and _IS_COUNT[place]
     if place >= len(_IS_COUNT):
         name = NAMES + place - len(_IS_COUNT)
-        if row[name] != job[name]:
+        if facts[row, name] != job[name]:
             return np.nan
-        is_number = row[name] > 0.0
+        is_number = job[name] > 0.0
     if one == other:
         return 0.0
     if not is_number:
@@ -158,10 +158,10 @@ def note_gains(columns: Columns, facts: FactRows, row: int, first: int) -> None:
     for place in range(PLACES):
         best, least = -1, 0.999
         for index in range(found):
-            between = distance(facts[runs[index]], facts[row], place)
+            between = distance(facts, runs[index], facts[row], place)
             if between < least:
                 best, least = index, between
-        if best > 0 and distance(facts[runs[0]], facts[row], place) > least:
+        if best > 0 and distance(facts, runs[0], facts[row], place) > least:
             saved = error - abs(seconds - np.log1p(numbers[RUNTIME, runs[best]]))
             facts[row, GAINS + place] = np.rint(saved * UNIT) / UNIT
 
@@ -200,6 +200,25 @@ def weights_of(sums: Floats) -> Floats:
     return weights
 
 
+@compiled
+def factor(
+    facts: FactRows, row: int, job: tuple[FactRows, Floats], places: NDArray[np.int64]
+) -> float:
+    """Return the factor of a run's weight by its distances from a job in facts.
+
+    Args:
+        job: facts of the job, and the weight of each fact.
+        places: of the facts that count.
+    """
+    given, worth = job
+    far = 0.0
+    for place in places:
+        between = distance(facts, row, given, place)
+        if between > 0.0:
+            far += worth[place] * between
+    return float(np.exp(-min(far, 20.0)))
+
+
 @of_same_types
 @compiled
 def likeness(
@@ -217,17 +236,15 @@ def likeness(
     """
     given, worth = job
     factors = np.ones(len(weights))
+    places = np.flatnonzero((worth > 0.0) & ~np.isnan(given[:PLACES]))
     total = moved = 0.0
     for index in range(len(rows)):
         if rows[index] < 0:
             continue
-        sum_ = 0.0
-        for place in range(PLACES):
-            if worth[place] > 0.0:
-                between = distance(facts[rows[index]], given, place)
-                if between > 0.0:
-                    sum_ += worth[place] * between
-        factors[index] = np.exp(-min(sum_, 20.0))
+        if index > 0 and rows[index] == rows[index - 1]:  # of forest and attention
+            factors[index] = factors[index - 1]
+        else:
+            factors[index] = factor(facts, rows[index], (given, worth), places)
         total += weights[index]
         moved += weights[index] * factors[index]
     if moved <= 0.0:
@@ -239,13 +256,13 @@ def likeness(
     return result
 
 
-def shared(row: FactRows, facts: Facts, weights: Floats) -> tuple[str, ...]:
+def shared(rows: FactRows, row: int, facts: Facts, weights: Floats) -> tuple[str, ...]:
     """Return the names of the facts that count and that a run shares with a job."""
     names, job = names_of(facts), numbers_of(facts)
     return tuple(
         name
         for place, name in enumerate(names)
-        if weights[place] > 0.0 and distance(row, job, place) <= SHARED
+        if weights[place] > 0.0 and distance(rows, row, job, place) <= SHARED
     )
 
 
@@ -256,6 +273,17 @@ LAST = 64
 """Number of the user's last runs that statistics are over."""
 
 UNKNOWN_FACT = -1.0
+
+
+@compiled
+def are_texts(job: FactRows) -> NDArray[np.bool_]:
+    """Return by place whether a job has a text there: a fact that is no number."""
+    found = ~np.isnan(job[:PLACES])
+    for place in range(PLACES):
+        is_own = place < len(_IS_COUNT)
+        is_number = _IS_COUNT[place] if is_own else job[NAMES + place - len(_IS_COUNT)] > 0.0
+        found[place] = found[place] and not is_number
+    return found
 
 
 @compiled
@@ -273,6 +301,7 @@ def describe_facts(
     first, newest, time = window
     numbers, attributes, _ = columns
     sums, counts = np.zeros(PLACES), np.zeros(PLACES)
+    texts = np.flatnonzero(are_texts(job))
     total = 0.0
     row, seen = newest, 0
     while row >= first and seen < LAST:
@@ -280,21 +309,15 @@ def describe_facts(
             seconds = np.log1p(numbers[RUNTIME, row])
             total += seconds
             seen += 1
-            for place in range(PLACES):
-                if distance(facts[row], job, place) == 0.0:
+            for place in texts:
+                if distance(facts, row, job, place) == 0.0:
                     sums[place] += seconds
                     counts[place] += 1.0
         row = int(np.int64(attributes[PREVIOUS, row]))
-    for place in range(PLACES):
-        is_number = place < len(_IS_COUNT) and _IS_COUNT[place]
-        if place >= len(_IS_COUNT):
-            is_number = job[NAMES + place - len(_IS_COUNT)] > 0.0
+    out[:PLACES] = np.where(np.isnan(job[:PLACES]), np.float32(UNKNOWN_FACT), job[:PLACES])
+    for place in texts:
         out[place] = UNKNOWN_FACT
-        if np.isnan(job[place]):
-            continue
-        if is_number:
-            out[place] = job[place]
-        elif counts[place] > 0.0:
+        if counts[place] > 0.0:
             out[place] = (sums[place] + total / seen) / (counts[place] + 1.0)
 
 

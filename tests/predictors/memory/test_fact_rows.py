@@ -122,21 +122,22 @@ def test_a_run_that_had_not_ended_at_the_submission_says_nothing():
 
 def test_features_of_other_names_are_not_compared():
     one, other = Facts(features={"size": 2.0}), Facts(features={"rank": 2.0})
-    numbers = [fact_rows.numbers_of(each) for each in (one, other)]
-    assert np.isnan(fact_rows.distance(numbers[0], numbers[1], FIRST_FEATURE))
-    assert fact_rows.distance(numbers[0], numbers[0], FIRST_FEATURE) == 0.0
+    numbers = np.array([fact_rows.numbers_of(each) for each in (one, other)])
+    assert np.isnan(fact_rows.distance(numbers, 0, numbers[1], FIRST_FEATURE))
+    assert fact_rows.distance(numbers, 0, numbers[0], FIRST_FEATURE) == 0.0
     word = fact_rows.numbers_of(Facts(features={"size": "2"}))
-    assert np.isnan(fact_rows.distance(numbers[0], word, FIRST_FEATURE))
+    assert np.isnan(fact_rows.distance(numbers, 0, word, FIRST_FEATURE))
 
 
 def test_counts_are_compared_by_their_ratio_and_texts_for_equality():
     one = fact_rows.numbers_of(Facts(gpus=4, qos="high", interactive=True))
     other = fact_rows.numbers_of(Facts(gpus=8, qos="low"))
-    found = [fact_rows.distance(one, other, OWN.index(name)) for name in ("gpus", "qos")]
+    rows = np.array([one])
+    found = [fact_rows.distance(rows, 0, other, OWN.index(name)) for name in ("gpus", "qos")]
     assert found == [pytest.approx(math.log(2)), 1.0]
-    assert np.isnan(fact_rows.distance(one, other, OWN.index("interactive")))
+    assert np.isnan(fact_rows.distance(rows, 0, other, OWN.index("interactive")))
     zero = fact_rows.numbers_of(Facts(gpus=0))
-    assert fact_rows.distance(one, zero, OWN.index("gpus")) == 3.0
+    assert fact_rows.distance(rows, 0, zero, OWN.index("gpus")) == 3.0
 
 
 def test_facts_that_determine_runtimes_lower_the_error_by_a_third():
