@@ -114,6 +114,7 @@ class Completion(Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         runtime: seconds.
         interactive: whether a person sat before it, who ends it when done.
+        extended_to: its limit at the end in seconds, if that was longer than requested.
     """
 
     submission: Submission
@@ -122,6 +123,7 @@ class Completion(Struct, frozen=True, kw_only=True, gc=False):
     runtime: float
     status: Status = Status.UNKNOWN
     interactive: bool = False
+    extended_to: float | None = None
 
     @property
     def usage(self) -> float:
@@ -130,10 +132,17 @@ class Completion(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def met_limit(self) -> bool:
-        """Whether the run ended at its limit, see ``runtime_at_limit``."""
+        """Whether the run reached the limit that was requested, see ``runtime_at_limit``."""
+        return self._reached(self.submission.requested_walltime)
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether the run ended at its limit, which may have been extended."""
+        return self._reached(self.extended_to or self.submission.requested_walltime)
+
+    def _reached(self, limit: float) -> bool:
         if self.status in ENDED_OTHERWISE:
             return False
-        limit = self.submission.requested_walltime
         return self.status == Status.TIMEOUT or self.runtime >= runtime_at_limit(limit)
 
 

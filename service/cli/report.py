@@ -6,6 +6,7 @@ import io
 import sys
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 from http import HTTPStatus
@@ -22,6 +23,9 @@ from terminal.words import counted, local, walltime
 MOST_USERS = 1000
 """Users of one list."""
 
+MOST_EXTENDED = 10
+"""Extended limits that are printed."""
+
 MOST_CUT = 3
 """Names in the sentence about runs that ended at their limit."""
 
@@ -29,6 +33,7 @@ SCRIPT_LETTERS = 5
 """First letters of a script's hash in the table, its mark included."""
 
 OWN_COLUMNS = (13, 5, 8, 8, 4, 7, 7, 10, 10)
+EXTENSION_COLUMNS = (14, 10, 10, 10, 10, 10, 10)
 USER_COLUMNS = (20, 6, 9, 9, 4, 9, 9)
 
 
@@ -182,7 +187,7 @@ def lines_of(answer: dict[str, Any]) -> list[str]:
     if not rows_of(answer):
         return [*lines, "No runs of this period are known; --since 365d is a longer one."]
     lines += user_lines(answer) if "users" in answer else job_lines(answer)
-    lines += cut_lines(answer)
+    lines += cut_lines(answer) + extension_lines(answer)
     if not answer["is_whole"]:
         lines += ["", f"These are the newest {answer['runs_read']:,} runs, not all."]
     return lines
@@ -242,6 +247,32 @@ def cut_lines(answer: dict[str, Any]) -> list[str]:
     runs = counted(cut, "run")
     text = f"{runs} ended at their limit, after {hours:,.0f} processor hours: {'; '.join(parts)}."
     return ["", *textwrap.wrap(text, 80)]
+
+
+def extension_lines(answer: dict[str, Any]) -> list[str]:
+    """Return what extended limits did, and the last ones."""
+    extended = answer["extensions"]
+    if not extended:
+        return []
+    numbers = Counter(each["effect"] for each in extended)
+    hours = sum(each["saved_hours"] for each in extended)
+    text = (
+        f"{counted(len(extended), 'limit')} extended while a job ran: {numbers['saved']} saved "
+        f"the job ({hours:,.0f} processor hours), {numbers['not-needed']} not needed, "
+        f"{numbers['cut']} cut later, {numbers['stopped']} stopped otherwise. "
+        f"The last {min(MOST_EXTENDED, len(extended))}, all with --json:"
+    )
+    heads = ("JOB", "USER", "QUEUE", "LIMIT", "EXTENDED", "RAN", "EFFECT")
+    rows = [
+        (
+            *((each[name] or "-")[:10] for name in ("job_id", "user", "queue")),
+            *(walltime(each[name]) for name in ("requested_walltime", "extended_to", "runtime")),
+            each["effect"],
+        )
+        for each in extended[:MOST_EXTENDED]
+    ]
+    table = [aligned(cells, EXTENSION_COLUMNS) for cells in (heads, *rows)]
+    return ["", *textwrap.wrap(text, 80), *table]
 
 
 def most_cut(rows: Sequence[dict[str, Any]], key: str) -> str:

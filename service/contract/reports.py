@@ -97,6 +97,37 @@ QueueCuts = Annotated[
     Field(description="Queues of such runs among those of `own`, or of the users; most first."),
 ]
 
+ExtensionEffect = Literal["saved", "not-needed", "cut", "stopped"]
+
+
+@dataclass(slots=True)
+class ExtensionAnswer:
+    """A run whose limit was extended, by walltimed or by hand."""
+
+    job_id: str | None
+    user: str | None
+    queue: str | None
+    requested_walltime: Annotated[float, Field(description="Limit at its submission, in seconds.")]
+    extended_to: Annotated[float, Field(description="Limit at its end, in seconds.")]
+    runtime: float
+    end_time: float
+    saved_hours: Annotated[
+        float, Field(description="Processor hours used, if the extension saved them.")
+    ]
+    effect: Annotated[
+        ExtensionEffect,
+        Field(
+            description="saved: ended by itself, beyond its first limit; not-needed: before that; "
+            "cut: at its last limit; stopped: cancelled or lost beyond its first limit."
+        ),
+    ]
+
+
+Extensions = Annotated[
+    list[ExtensionAnswer],
+    Field(description="Extended limits among these runs, the newest first, at most 1,000."),
+]
+
 AllUsers = Annotated[
     RequestSumsAnswer | None,
     Field(
@@ -145,6 +176,7 @@ class RequestsReportAnswer:
     ]
     everybody: AllUsers
     queues: QueueCuts
+    extensions: Extensions
     applications: Annotated[
         list[ApplicationReportAnswer],
         Field(description="The job names, those with most to gain first."),
@@ -174,6 +206,7 @@ class UsersReportAnswer:
     is_whole: Annotated[bool, Field(description="Whether these are all runs of the period.")]
     everybody: AllUsers
     queues: QueueCuts
+    extensions: Extensions
     users: Annotated[
         list[UserReportAnswer], Field(description="The users, those with most to gain first.")
     ]

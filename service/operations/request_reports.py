@@ -7,11 +7,13 @@ from math import ceil, log2
 from statistics import median
 from typing import Any
 
-from predictors.jobs import Completion
+from predictors.jobs import ENDED_OTHERWISE, Completion, Status
 from service.auth import Caller, Pseudonyms
 from service.contract.fields import unix_seconds
 from service.contract.reports import (
     ApplicationReportAnswer,
+    ExtensionAnswer,
+    ExtensionEffect,
     QueueCutsAnswer,
     RequestsQuery,
     RequestsReportAnswer,
@@ -31,6 +33,12 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 STEPS = ((HOUR, 5 * MINUTE), (6 * HOUR, 15 * MINUTE), (24 * HOUR, HOUR), (float("inf"), 6 * HOUR))
 """Requests up to the first are rounded up to a multiple of the second, in seconds."""
+
+STOPPED = ENDED_OTHERWISE | {Status.CANCELLED}
+"""Ends of runs that an extended limit did not save."""
+
+MOST_EXTENSIONS = 1_000
+"""Most extended limits in a report, the newest."""
 
 FEWEST_RUNS = 5
 """Runs of one job name below which no other request is suggested."""
@@ -80,10 +88,40 @@ def queue_cuts(runs: Iterable[Completion]) -> list[QueueCutsAnswer]:
     """Return the queues of runs that ended at their limit, those with most hours first."""
     groups: dict[str | None, list[float]] = defaultdict(list)
     for run in runs:
-        if run.met_limit:
+        if run.was_cut:
             groups[run.submission.queue].append(used_hours(run))
     cuts = [QueueCutsAnswer(queue, len(hours), sum(hours)) for queue, hours in groups.items()]
     return sorted(cuts, key=lambda each: -each.cut_hours)
+
+
+def extensions(runs: Iterable[Completion]) -> list[ExtensionAnswer]:
+    """Return the runs whose limits were extended, those that ended last first."""
+    extended = sorted(
+        (run for run in runs if run.extended_to is not None), key=lambda run: -run.end_time
+    )
+    return [
+        ExtensionAnswer(
+            job_id=run.submission.job_id,
+            user=run.submission.user,
+            queue=run.submission.queue,
+            requested_walltime=run.submission.requested_walltime,
+            extended_to=run.extended_to or 0.0,
+            runtime=run.runtime,
+            end_time=run.end_time,
+            saved_hours=used_hours(run) if effect_of(run) == "saved" else 0.0,
+            effect=effect_of(run),
+        )
+        for run in extended[:MOST_EXTENSIONS]
+    ]
+
+
+def effect_of(run: Completion) -> ExtensionEffect:
+    """Return what became of a run whose limit was extended."""
+    if run.was_cut:
+        return "cut"
+    if run.runtime <= run.submission.requested_walltime:
+        return "not-needed"
+    return "stopped" if run.status in STOPPED else "saved"
 
 
 def used_hours(run: Completion) -> float:
@@ -106,7 +144,7 @@ def enough_for(runs: Sequence[Completion], share: float) -> float | None:
 
     A run that was cut off would have needed an unknown time: if too many were, the result is None.
     """
-    needed = sorted(run.runtime for run in runs if not run.met_limit)
+    needed = sorted(run.runtime for run in runs if not run.was_cut)
     wanted = ceil(share * len(runs))
     if len(runs) < FEWEST_RUNS or wanted > len(needed):
         return None
@@ -165,8 +203,8 @@ def _report(
         newest_job=max(runs, key=lambda run: run.end_time).submission.job_id,
         usual_request=request,
         usual_runtime=median(run.runtime for run in runs),
-        cut_off=sum(run.met_limit for run in runs),
-        cut_hours=sum(used_hours(run) for run in runs if run.met_limit),
+        cut_off=sum(run.was_cut for run in runs),
+        cut_hours=sum(used_hours(run) for run in runs if run.was_cut),
         suggested_request=enough if enough is not None and enough < request else None,
         gain_hours=spared / HOUR,
     )
@@ -262,6 +300,7 @@ class ReportingRequests:
             own=total(own),
             everybody=sums_of_all(every, caller),
             queues=queue_cuts(runs if wanted is None else wanted),
+            extensions=extensions(runs if wanted is None else wanted),
             applications=own[: query.limit],
         )
 
@@ -289,6 +328,7 @@ class ReportingRequests:
             **period,
             everybody=sums_of_all(reports, caller),
             queues=queue_cuts(run for run in selected if caller.can_see(run.submission.user)),
+            extensions=extensions(run for run in selected if caller.can_see(run.submission.user)),
             users=users[: query.limit],
         )
 

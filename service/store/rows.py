@@ -223,8 +223,8 @@ def submission_row(job: Submission) -> tuple[Any, ...]:
 def completion_row(run: Completion) -> tuple[Any, ...]:
     """Return a completion as a row, in the column order COMPLETION."""
     end = (run.start_time, run.end_time, run.runtime, _NAMES[run.status])
-    interactive = 1 if run.interactive else None
-    return (*submission_row(run.submission), *end, interactive, encode_facts(run.submission.facts))
+    known = (1 if run.interactive else None, encode_facts(run.submission.facts), run.extended_to)
+    return (*submission_row(run.submission), *end, *known)
 
 
 def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
@@ -294,4 +294,5 @@ def completion_of(row: tuple[Any, ...]) -> Completion:
         runtime=row[13],
         status=_STATUSES[row[14]],
         interactive=bool(row[15]),
+        extended_to=row[17],
     )

@@ -103,6 +103,7 @@ completions = Table(
     Column("status", Text, nullable=False),
     Column("interactive", BigInteger),  # 1, or nothing
     Column("facts", Text),  # JSON, or nothing
+    Column("extended_to", Double),  # limit at the end, if longer than requested
     PrimaryKeyConstraint("seq"),
     UniqueConstraint("cluster", "job_id", "start_time"),
     Index("ix_completions_user_end", "cluster", "user_name", "end_time"),

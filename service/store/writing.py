@@ -50,7 +50,16 @@ _STORED = BatchStatement(
     FROM incoming AS i CROSS JOIN completions AS c
     WHERE c.cluster = i.cluster AND c.job_id = i.job_id AND c.start_time = i.start_time""",
 )
+_STARTED = BatchStatement(
+    {"cluster": "text", "job_id": "text", "start_time": "float8"},
+    """{incoming} SELECT s.cluster, s.job_id, s.start_time, s.requested_walltime
+    FROM incoming AS i CROSS JOIN starts AS s
+    WHERE s.cluster = i.cluster AND s.job_id = i.job_id AND s.start_time = i.start_time""",
+)
 _RECORDED_AT_ONCE = 128
+LEAST_EXTENSION = 60.0
+"""Seconds by which a limit at the end is longer than the request of a job that was extended."""
+
 ERASURE_SECONDS = 1.0
 """Largest difference of two machines' clocks, and of a prediction's answer and record."""
 _LAST_PLACE = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'completions'"
@@ -68,10 +77,11 @@ def write(
     if not reported:
         return [Ingested(accepted=0, duplicates=0) for _ in groups]
     matches = _matches(connection, reported)
-    recorded = _recorded(connection, reported, matches)
-    accepted = _append(
-        connection, [_as_submitted(*pair) for pair in zip(reported, recorded, strict=True)]
-    )
+    recorded = list(_recorded(connection, reported, matches))
+    others = compress(reported, (known is None for known in recorded))
+    limits = _first_limits(connection, [item.completion for item in others])
+    pairs = zip(reported, recorded, strict=True)
+    accepted = _append(connection, [_as_submitted(*pair, limits) for pair in pairs])
     ended = compress(zip(matches, reported, strict=True), accepted)
     score(connection, [(match, item.completion) for match, item in ended if match])
     new = Counter(compress(owners, accepted))
@@ -159,22 +169,42 @@ def _run_of(run: Completion) -> tuple[str, str, float]:
     return job.cluster, job.job_id, run.start_time
 
 
-def _as_submitted(item: ReportedCompletion, recorded: OpenPrediction | None) -> Completion:
+def _as_submitted(
+    item: ReportedCompletion,
+    recorded: OpenPrediction | None,
+    first_limits: Mapping[tuple[str, str, float], float],
+) -> Completion:
     """Return the run with what was recorded at its submission: walltime, memory and facts.
 
     Resource managers report the limit at the end, after extensions, and for a job without a request
-    for memory the default of its queue or node. Of facts they know some, and in other words.
+    for memory the default of its queue or node. Of facts they know some, and in other words. Of a
+    run without a recorded prediction the limit counts with which it was first seen to run.
     """
-    run = item.completion
-    if recorded is None:
+    run, job = item.completion, item.completion.submission
+    limit = job.requested_walltime
+    if recorded is not None:
+        job = msgspec.structs.replace(
+            job,
+            requested_walltime=recorded.requested_walltime,
+            requested_memory=recorded.requested_memory,
+            facts=merged(decode_facts(recorded.facts), job.facts),
+        )
+    elif limit >= (first := first_limits.get(_run_of(run), limit)) + LEAST_EXTENSION:
+        job = msgspec.structs.replace(job, requested_walltime=first)
+    if job is run.submission:
         return run
-    job = msgspec.structs.replace(
-        run.submission,
-        requested_walltime=recorded.requested_walltime,
-        requested_memory=recorded.requested_memory,
-        facts=merged(decode_facts(recorded.facts), run.submission.facts),
+    is_extended = limit >= job.requested_walltime + LEAST_EXTENSION
+    return msgspec.structs.replace(
+        run, submission=job, extended_to=limit if is_extended else None
     )
-    return msgspec.structs.replace(run, submission=job)
+
+
+def _first_limits(
+    connection: Connection, runs: Sequence[Completion]
+) -> dict[tuple[str, str, float], float]:
+    """Return the limits with which runs were first seen, by cluster, job id and start time."""
+    rows = _STARTED.fetch(connection, [_run_of(run) for run in runs]) if runs else []
+    return {(cluster, job, start): limit for cluster, job, start, limit in rows}
 
 
 def _append(connection: Connection, runs: Sequence[Completion]) -> list[bool]:

@@ -20,7 +20,14 @@ from service.web.frame import Frame, PageQuery, PageSources, count, duration, sh
 FRESH_SECONDS = 300.0
 """A report reads many runs; it changes slowly."""
 
-SHOWN_USERS = 25
+EFFECTS = {
+    "saved": "saved: it ended by itself",
+    "not-needed": "not needed",
+    "cut": "cut at the longer limit",
+    "stopped": "cancelled or lost",
+}
+
+SHOWN_USERS = SHOWN_EXTENSIONS = 25
 
 
 class UserQuery(PageQuery):
@@ -57,6 +64,9 @@ def view(
         "groups": groups,
         "most": max((group.users for group in groups), default=0) or 1,
         "report": report,
+        "extensions": report.extensions[:SHOWN_EXTENSIONS],
+        "effects": EFFECTS,
+        "saved": [each.saved_hours for each in report.extensions if each.effect == "saved"],
         "gaining": [user for user in report.users if user.gain_hours > 0][:SHOWN_USERS],
     }
 

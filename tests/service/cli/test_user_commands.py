@@ -11,7 +11,7 @@ from private_munge import REASON_TO_SKIP, PrivateMunge
 from running_service import Service, eventually
 
 from service.cli.queue import late_note, show_risks, start_cell, starts, unplanned_note
-from service.cli.report import cut_lines
+from service.cli.report import cut_lines, extension_lines
 from service.store import open_store
 from terminal.prediction_words import alike_words, limit_words
 from terminal.words import moment
@@ -329,6 +329,27 @@ LIMIT = {
 )
 def test_the_probability_of_a_cut_is_told_with_a_request_that_would_do(changes, words):
     assert words in limit_words(LIMIT | changes)
+
+
+def test_report_tells_which_limits_were_extended_and_what_that_did():
+    extended = [
+        {
+            **{"job_id": str(number), "user": "ada", "queue": None, "effect": effect},
+            **{"requested_walltime": 3600.0, "extended_to": 7200.0, "runtime": 5400.0},
+            "saved_hours": 6.0 if effect == "saved" else 0.0,
+        }
+        for number, effect in enumerate(["saved", "cut"] * 6)
+    ]
+    (empty, *lines) = extension_lines({"extensions": extended})
+    assert empty == ""
+    assert " ".join(lines[:2]).startswith(
+        "12 limits extended while a job ran: 6 saved the job (36 processor hours), 0 not needed, "
+        "6 cut later"
+    )
+    assert len(lines) == 2 + 1 + 10, "the last ten"
+    assert lines[-2].split() == ["8", "ada", "-", "1:00:00", "2:00:00", "1:30:00", "saved"]
+    assert fits("\n".join(lines))
+    assert extension_lines({"extensions": []}) == []
 
 
 def test_report_tells_where_hours_ended_at_limits():

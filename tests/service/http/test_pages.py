@@ -514,6 +514,19 @@ def test_a_browser_that_asks_for_an_icon_by_itself_gets_one(unchanged):
     assert unchanged.request("GET", where).headers["content-type"].startswith("image/svg+xml")
 
 
+def test_the_page_users_tells_which_limits_were_extended_and_what_that_did(service):
+    asked = {"user": "ada", "requested_walltime": 600.0}
+    prediction = service.predict(job_id="1", submit_time=NOW - 2000, **asked)
+    assert prediction.is_success
+    run = run_of("1", user="ada", runtime=900.0, requested_walltime=1200.0, status="completed")
+    service.complete(run | {"submit_time": NOW - 2000})
+    (extended,) = service.get("/v1/reports/users").json()["extensions"]
+    assert (extended["requested_walltime"], extended["extended_to"]) == (600.0, 1200.0)
+    page = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", service.get("/users").text)).split())
+    assert "1 limits that were extended while a job ran, 1 saved the job" in page
+    assert "10 min 20 min 15 min saved: it ended by itself" in page
+
+
 def test_accuracy_groups_are_shown_on_the_pages_of_users(service):
     service.complete(run_of("1", user="ada"))
     assert "Accuracy groups" in service.get("/users").text

@@ -11,6 +11,7 @@ from service.operations.request_reports import (
     application_reports,
     by_application,
     enough_for,
+    extensions,
     queue_cuts,
     rounded_up,
     suggested_request,
@@ -77,6 +78,26 @@ def test_hours_of_runs_that_ended_at_their_limit_are_summed_by_job_and_queue():
     ]
     by_job = {each.application: each.cut_off for each in reports(cut + lost)}
     assert by_job == {"solve": 1, "mesh": 1}
+
+
+@pytest.mark.parametrize(
+    ("runtime", "status", "effect", "cut_off", "hours"),
+    [
+        (12 * HOUR, Status.COMPLETED, "saved", 0, 24.0),
+        (12 * HOUR, Status.FAILED, "saved", 0, 24.0),
+        (9 * HOUR, Status.COMPLETED, "not-needed", 0, 0.0),
+        (20 * HOUR, Status.TIMEOUT, "cut", 1, 0.0),
+        (20 * HOUR, Status.UNKNOWN, "cut", 1, 0.0),
+        (12 * HOUR, Status.CANCELLED, "stopped", 0, 0.0),
+        (12 * HOUR, Status.NODE_FAIL, "stopped", 0, 0.0),
+    ],
+)
+def test_an_extended_limit_is_reported_with_what_it_did(runtime, status, effect, cut_off, hours):
+    extended = replace(run(runtime, status=status), extended_to=20 * HOUR)
+    (found,) = extensions([run(HOUR), extended])
+    assert (found.requested_walltime, found.extended_to) == (10 * HOUR, 20 * HOUR)
+    assert (found.effect, found.saved_hours) == (effect, hours)
+    assert total(reports([extended])).cut_off == cut_off
 
 
 def test_few_runs_suggest_nothing_and_no_suggestion_is_longer_than_the_request():

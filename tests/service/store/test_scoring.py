@@ -10,6 +10,7 @@ from runs import a_run, between, ended, predicted, read_all, reported
 
 from predictors import measures
 from predictors.facts import Facts
+from predictors.memory.running_jobs import Start
 from service.store import Erasure, ObservedShare, scores
 from service.store.scores import RECENT, Sums
 
@@ -259,6 +260,21 @@ def test_each_task_of_an_array_has_what_was_recorded_at_its_submission(store, re
     jobs = {run.submission.job_id: run.submission for run in read_all(reader)}
     assert [jobs[job].facts for job in "128"] == [facts, facts, None]
     assert [jobs[job].requested_walltime for job in "12"] == [700.0, 700.0]
+
+
+def test_an_extended_limit_is_kept_beside_the_one_at_the_submission(store, reader):
+    runs = {job: a_run(job, requested_walltime=7200.0) for job in ("p", "s", "usual", "new")}
+    store.write([], [predicted("p", runs["p"], requested_walltime=3600.0, job_id="p"),
+                     predicted("u", runs["usual"], requested_walltime=7150.0, job_id="usual")])  # fmt: skip
+    started = a_run("s", requested_walltime=3600.0)
+    store.starts.add([Start(started.submission, started.start_time, 1_005.0)])
+    store.write([reported(*runs.values())])
+    found = {run.submission.job_id: run for run in read_all(reader)}
+    limits = {
+        job: (run.submission.requested_walltime, run.extended_to) for job, run in found.items()
+    }
+    assert limits == {"p": (3600.0, 7200.0), "s": (3600.0, 7200.0), "usual": (7150.0, None),
+                      "new": (7200.0, None)}  # fmt: skip
 
 
 @pytest.mark.parametrize(

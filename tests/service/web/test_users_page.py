@@ -35,6 +35,7 @@ class Reporting:
             is_whole=True,
             everybody=RequestSumsAnswer(**sums, runs=self._users, excess_wait_hours=None),
             queues=[],
+            extensions=[],
             users=[each] * min(self._users, query.limit),
         )
 
