@@ -66,3 +66,13 @@ def test_hits_are_foreseen_and_longer_requests_suggested_on_a_log(tmp_path):
         words = [sys.executable, RESEARCH / script, log, "--processes", "1"]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[2].split()[0] == "a"
+
+
+def test_what_models_of_a_log_itself_would_foresee_is_told(tmp_path):
+    log = tmp_path / "a.swf"
+    synthetic(log, jobs=3_000, seed=1)
+    words = [sys.executable, RESEARCH / "limits.py", log, "--processes", "1", "--reachable"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    rows = [line.split() for line in done.stdout.splitlines()[2:]]
+    assert [row[0] for row in rows] == ["a", "median"]
+    assert all(0.0 < float(cell) <= 1.0 for cell in rows[0][1:])
