@@ -7,9 +7,8 @@ Limits are lowered as in ``longer_limits.py``: a run that needs more is cut ther
 that it needed is known. The twin plays conservative backfilling by limits. Every STEP seconds the
 running jobs that have used a share of their limits are looked at, as the updater does: those that
 will probably be cut get a longer limit, once, where no planned start moves later by more than a
-bound. Each log is played five times: with and without rescue, and each with users who submit what
-was cut again, under its true request, and without; and once with jobs that had asked for what they
-need at their submissions, if the rescue saves them: what their work alone costs others.
+bound. Each log is played four times: with and without rescue, and each with users who submit what
+was cut again, under its true request, and without.
 """
 
 from collections.abc import Sequence
@@ -296,9 +295,6 @@ def play(part: LogPart) -> tuple[str, ...]:
     within = cut & (needed <= site.limits * (1 + rescue.share))
     saved, extended = cut & (saving.limits >= needed), saving.limits > site.limits
 
-    asked = site._replace(limits=np.where(saved, needed, site.limits))
-    known = Twin(asked).play(None, resubmits=False)
-
     def change(with_rescue: Played, without: Played) -> str:
         before = without.waits[~cut].mean()
         return f"{with_rescue.waits[~cut].mean() / before - 1:+.1%}" if before >= MINUTE else ""
@@ -317,7 +313,6 @@ def play(part: LogPart) -> tuple[str, ...]:
         f"{(saved & within).sum() / within.sum():.0%}",
         f"{plain.waits[~cut].mean() / MINUTE:,.0f}",
         change(saving, plain),
-        change(known, plain),
         f"{lost.waits[~cut].mean() / MINUTE:,.0f}",
         change(again, lost),
     )
@@ -325,7 +320,7 @@ def play(part: LogPart) -> tuple[str, ...]:
 
 HEADS = (
     *("log", "jobs", "cut", "needed", "extended", "saved", "of cut", "within", "of these"),
-    *("wait", "with rescue", "work alone", "wait, again", "with rescue"),
+    *("wait", "with rescue", "wait, again", "with rescue"),
 )
 
 

@@ -109,8 +109,8 @@ class ExtensionAnswer:
     queue: str | None
     requested_walltime: Annotated[float, Field(description="Limit at its submission, in seconds.")]
     extended_to: Annotated[float, Field(description="Limit at its end, in seconds.")]
-    runtime: float
-    end_time: float
+    runtime: Annotated[float, Field(description="Seconds that it ran.")]
+    end_time: Annotated[float, Field(description="When it ended.")]
     saved_hours: Annotated[
         float, Field(description="Processor hours used, if the extension saved them.")
     ]

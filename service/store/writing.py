@@ -194,9 +194,7 @@ def _as_submitted(
     if job is run.submission:
         return run
     is_extended = limit >= job.requested_walltime + LEAST_EXTENSION
-    return msgspec.structs.replace(
-        run, submission=job, extended_to=limit if is_extended else None
-    )
+    return msgspec.structs.replace(run, submission=job, extended_to=limit if is_extended else None)
 
 
 def _first_limits(

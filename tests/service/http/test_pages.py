@@ -516,8 +516,7 @@ def test_a_browser_that_asks_for_an_icon_by_itself_gets_one(unchanged):
 
 def test_the_page_users_tells_which_limits_were_extended_and_what_that_did(service):
     asked = {"user": "ada", "requested_walltime": 600.0}
-    prediction = service.predict(job_id="1", submit_time=NOW - 2000, **asked)
-    assert prediction.is_success
+    service.predict(job_id="1", submit_time=NOW - 2000, **asked)
     run = run_of("1", user="ada", runtime=900.0, requested_walltime=1200.0, status="completed")
     service.complete(run | {"submit_time": NOW - 2000})
     (extended,) = service.get("/v1/reports/users").json()["extensions"]
