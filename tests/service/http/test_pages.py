@@ -515,15 +515,15 @@ def test_a_browser_that_asks_for_an_icon_by_itself_gets_one(unchanged):
 
 
 def test_the_page_users_tells_which_limits_were_extended_and_what_that_did(service):
-    asked = {"user": "ada", "requested_walltime": 600.0}
-    service.predict(job_id="1", submit_time=NOW - 2000, **asked)
-    run = run_of("1", user="ada", runtime=900.0, requested_walltime=1200.0, status="completed")
-    service.complete(run | {"submit_time": NOW - 2000})
+    now = time.time()
+    asked = {"user": "ada", "submit_time": now - 2000}
+    service.predict(job_id="1", requested_walltime=600.0, **asked)
+    service.complete(run_of("1", end_time=now - 60, requested_walltime=1200.0, **asked))
     (extended,) = service.get("/v1/reports/users").json()["extensions"]
     assert (extended["requested_walltime"], extended["extended_to"]) == (600.0, 1200.0)
     page = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", service.get("/users").text)).split())
-    assert "1 limits that were extended while a job ran, 1 saved the job" in page
-    assert "10 min 20 min 15 min saved: it ended by itself" in page
+    assert "Extended while a job ran: 1. Saved the job: 1 (0.2 processor hours)." in page
+    assert "0:10:00 0:20:00 0:15:00 saved: it ended by itself" in page
 
 
 def test_accuracy_groups_are_shown_on_the_pages_of_users(service):
