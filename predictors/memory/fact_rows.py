@@ -310,7 +310,7 @@ def describe_facts(
             total += seconds
             seen += 1
             for place in texts:
-                if distance(facts, row, job, place) == 0.0:
+                if distance(facts, row, job, int(place)) == 0.0:
                     sums[place] += seconds
                     counts[place] += 1.0
         row = int(np.int64(attributes[PREVIOUS, row]))

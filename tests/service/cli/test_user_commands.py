@@ -332,12 +332,11 @@ def test_the_probability_of_a_cut_is_told_with_a_request_that_would_do(changes, 
 
 
 def test_report_tells_which_limits_were_extended_and_what_that_did():
+    job = {"user": "ada", "queue": None, "runtime": 5400.0}
+    job |= {"requested_walltime": 3600.0, "extended_to": 7200.0}
+    hours = {"saved": 6.0, "cut": 0.0}
     extended = [
-        {
-            **{"job_id": str(number), "user": "ada", "queue": None, "effect": effect},
-            **{"requested_walltime": 3600.0, "extended_to": 7200.0, "runtime": 5400.0},
-            "saved_hours": 6.0 if effect == "saved" else 0.0,
-        }
+        job | {"job_id": str(number), "effect": effect, "saved_hours": hours[effect]}
         for number, effect in enumerate(["saved", "cut"] * 6)
     ]
     (empty, *lines) = extension_lines({"extensions": extended})

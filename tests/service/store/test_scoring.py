@@ -264,8 +264,12 @@ def test_each_task_of_an_array_has_what_was_recorded_at_its_submission(store, re
 
 def test_an_extended_limit_is_kept_beside_the_one_at_the_submission(store, reader):
     runs = {job: a_run(job, requested_walltime=7200.0) for job in ("p", "s", "usual", "new")}
-    store.write([], [predicted("p", runs["p"], requested_walltime=3600.0, job_id="p"),
-                     predicted("u", runs["usual"], requested_walltime=7150.0, job_id="usual")])  # fmt: skip
+    asked = {"p": 3600.0, "usual": 7150.0}
+    recorded = [
+        predicted(job, runs[job], requested_walltime=limit, job_id=job)
+        for job, limit in asked.items()
+    ]
+    store.write([], recorded)
     started = a_run("s", requested_walltime=3600.0)
     store.starts.add([Start(started.submission, started.start_time, 1_005.0)])
     store.write([reported(*runs.values())])
