@@ -37,7 +37,7 @@ def test_ten_bodies_of_many_pieces_hold_nobody_up(attacked, tell, is_long, call,
     with flooded(attacked, call, piece):
         waits = waits_of_another(attacked, seconds=8.0 if is_long else 2.0)
     tell(f"others waited {median(waits):.3f} s, at most {max(waits):.3f} s")
-    assert median(waits) <= (0.05 if is_long else 0.05 * BUSY_SECONDS)
+    assert median(waits) <= (0.05 if is_long else 0.2 * BUSY_SECONDS)
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
@@ -55,7 +55,7 @@ def test_bodies_of_small_chunks_hold_nobody_up_at_any_call(fresh_url, tell, is_l
             with flooded(service, call.replace("{", "").replace("}", ""), b"a"):
                 waits = waits_of_another(service, seconds=2.0 if is_long else 0.3)
             worst = max(worst, median(waits))
-            assert median(waits) <= (0.05 if is_long else 0.05 * BUSY_SECONDS), call
+            assert median(waits) <= (0.05 if is_long else 0.2 * BUSY_SECONDS), call
     tell(f"others waited {worst:.3f} s in the median, beside the worst of {len(calls)} calls")
 
 

@@ -249,7 +249,14 @@ class PrivateSlurm:
         """
         now = time.time()
         self.sbatch("--hold", "-t", "1")
-        eventually(lambda: (self.directory / "state" / "job_state").stat().st_mtime > now)
+        eventually(lambda: self._saved_at() > now)
+
+    def _saved_at(self) -> float:
+        """When jobs were saved; 0 while slurmctld puts the new file in the place of the last."""
+        try:
+            return (self.directory / "state" / "job_state").stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
 
     def _pid(self, name: str) -> int:
         """The number of a daemon, which may be the child of what entered its machine."""
