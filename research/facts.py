@@ -1,14 +1,18 @@
 """Measures what further facts are worth: where they determine runtimes, and where they are noise.
 
 .venv/bin/python research/facts.py --jobs 6000
+.venv/bin/python research/facts.py --log JOBS.csv
 
 Synthetic users (benchmarks/synth.py) whose runtimes follow a known law of script, input size and
 array (benchmarks/synth_facts.py). Each method predicts each job three times: without facts, with
 the facts of the law, and with facts that are noise. Errors are those of the later half of the jobs.
+With --log the jobs are those of a log in the CSV of ``walltimed export``, and the facts its own;
+noise are the facts of other jobs.
 """
 
 import sys
 from collections.abc import Iterable, Sequence
+from datetime import UTC
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +23,8 @@ from msgspec.structs import replace
 from predictors.base import Question, UncertainPredictor
 from predictors.jobs import Completion
 from predictors.registry import create
+from service.adapters.csv_table import read_table
+from service.adapters.runs import SkippedError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from synth import SyntheticLog, synthesise
@@ -55,17 +61,37 @@ def _judged(predicted: float, run: Completion) -> tuple[float, float]:
     return abs(predicted - run.runtime), float(predicted < run.runtime - 1e-6)
 
 
-def rows(methods: Iterable[str], jobs: int, seeds: Sequence[int]) -> Iterable[str]:
+def runs_of_log(log: Path, facts: str) -> list[Completion]:
+    """Return the runs of a log in the CSV of ``walltimed export``, with its facts or others."""
+    with log.open(encoding="utf-8") as lines:
+        found = [each for _, each in read_table(lines, zone=UTC)]
+    runs = [each.completion for each in found if not isinstance(each, SkippedError)]
+    if facts == "none":
+        return without_facts(runs)
+    if facts != "noise":
+        return runs
+    order = np.random.default_rng(1).permutation(len(runs))
+    return [
+        replace(run, submission=replace(run.submission, facts=runs[other].submission.facts))
+        for run, other in zip(runs, order, strict=True)
+    ]
+
+
+def rows(
+    methods: Iterable[str], jobs: int, seeds: Sequence[int], log: Path | None = None
+) -> Iterable[str]:
     """Yield the lines of the table."""
-    yield f"{jobs:,} jobs, seeds {', '.join(map(str, seeds))}; means over the later halves"
+    number = len(runs_of_log(log, "none")) if log else jobs
+    yield f"{number:,} jobs, seeds {', '.join(map(str, seeds))}; means over the later halves"
     yield (
         f"{'method':12}{'facts':14}{'MAE':>9}{'change':>9}{'under':>8}"
         f"{'at 10%':>9}{'change':>9}{'under':>8}{'90% held':>10}"
     )
     for method in methods:
         base: np.ndarray | None = None
-        for name in ("none", "by the law", "noise"):
-            means = np.mean([_means(method, name, jobs, seed) for seed in seeds], axis=0)
+        for name in ("none", "of the log" if log else "by the law", "noise"):
+            each = [_means(method, name, jobs, seed, log) for seed in seeds]
+            means = np.mean(each, axis=0)
             base = means if base is None else base
             change = [f"{100 * (means[place] / base[place] - 1):+8.1f}%" for place in (0, 2)]
             yield (
@@ -74,7 +100,9 @@ def rows(methods: Iterable[str], jobs: int, seeds: Sequence[int]) -> Iterable[st
             )
 
 
-def _means(method: str, facts: str, jobs: int, seed: int) -> np.ndarray:
+def _means(method: str, facts: str, jobs: int, seed: int, log: Path | None) -> np.ndarray:
+    if log:
+        return np.mean(errors_of(method, runs_of_log(log, facts)), axis=0)
     trace = synthesise(SyntheticLog(jobs=jobs, seed=seed))
     runs = runs_with_facts(trace, seed=seed, are_noise=facts == "noise")
     runs = without_facts(runs) if facts == "none" else runs
@@ -90,9 +118,10 @@ def main(
         "attention",
         "auto",
     ],
+    log: Annotated[Path | None, typer.Option(help="CSV of a log with facts.")] = None,
 ) -> None:
     """Print the table."""
-    for line in rows(method, jobs, seed):
+    for line in rows(method, jobs, seed, log):
         typer.echo(line)
 
 
