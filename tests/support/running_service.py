@@ -47,7 +47,7 @@ class Service:
 
     def _new_client(self) -> httpx.Client:
         transport = httpx.HTTPTransport(uds=str(self.socket))
-        return httpx.Client(transport=transport, base_url="http://walltimed", timeout=60.0)
+        return httpx.Client(transport=transport, base_url="http://walltimed", timeout=30.0)
 
     @contextmanager
     def connection(self) -> Iterator[None]:
