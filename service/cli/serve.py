@@ -85,4 +85,3 @@ def serve(
     # The server ends in order, and then sends itself again the signal that made it end.
     with suppress(KeyboardInterrupt):
         run(settings)
-    gc.freeze()  # else Python's end looks through all objects: on a busy machine for seconds
