@@ -80,8 +80,9 @@ def serve(
     with ready(settings, upgrade=upgrade, silent=True) as store:
         store.past_runs.count()  # a damaged file is told here, in a sentence
 
-    from service.http.server import run
+    from service.http.server import leave, run
 
     # The server ends in order, and then sends itself again the signal that made it end.
     with suppress(KeyboardInterrupt):
         run(settings)
+    leave()

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
+from typing import NoReturn
 
 import structlog
 import uvicorn
@@ -118,6 +119,17 @@ def end_now() -> None:
     """End this process without waiting for anything."""
     log.error("the service did not end in time, and is cut off")
     os._exit(0)  # acknowledged completions are on disk
+
+
+def leave() -> NoReturn:
+    """End this process after it has served, without taking Python's modules down.
+
+    On a busy machine that takes seconds, of which ``end_within`` bounds none: its thread is stopped
+    by then.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 class LoneServer(uvicorn.Server):

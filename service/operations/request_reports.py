@@ -96,23 +96,23 @@ def queue_cuts(runs: Iterable[Completion]) -> list[QueueCutsAnswer]:
 
 def extensions(runs: Iterable[Completion]) -> list[ExtensionAnswer]:
     """Return the runs whose limits were extended, those that ended last first."""
-    extended = sorted(
-        (run for run in runs if run.extended_to is not None), key=lambda run: -run.end_time
+    extended = [(run, run.extended_to) for run in runs if run.extended_to is not None]
+    extended.sort(key=lambda each: -each[0].end_time)
+    return [_extension(run, limit, effect_of(run)) for run, limit in extended[:MOST_EXTENSIONS]]
+
+
+def _extension(run: Completion, limit: float, effect: ExtensionEffect) -> ExtensionAnswer:
+    return ExtensionAnswer(
+        job_id=run.submission.job_id,
+        user=run.submission.user,
+        queue=run.submission.queue,
+        requested_walltime=run.submission.requested_walltime,
+        extended_to=limit,
+        runtime=run.runtime,
+        end_time=run.end_time,
+        saved_hours=used_hours(run) if effect == "saved" else 0.0,
+        effect=effect,
     )
-    return [
-        ExtensionAnswer(
-            job_id=run.submission.job_id,
-            user=run.submission.user,
-            queue=run.submission.queue,
-            requested_walltime=run.submission.requested_walltime,
-            extended_to=run.extended_to or 0.0,
-            runtime=run.runtime,
-            end_time=run.end_time,
-            saved_hours=used_hours(run) if effect_of(run) == "saved" else 0.0,
-            effect=effect_of(run),
-        )
-        for run in extended[:MOST_EXTENSIONS]
-    ]
 
 
 def effect_of(run: Completion) -> ExtensionEffect:

@@ -85,7 +85,6 @@ def busy_machine():
         process.wait()
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("busy_machine")
 def test_three_workers_start_on_one_file_of_a_busy_machine_and_refuse_no_run(sqlite_url):
     with Service(sqlite_url, "--workers", "3") as service:

@@ -92,7 +92,7 @@ def run(settings):
 
     print([pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"])
 
-sys.modules["service.http.server"] = types.SimpleNamespace(run=run)
+sys.modules["service.http.server"] = types.SimpleNamespace(run=run, leave=lambda: None)
 from service.cli import main
 main()
 """
