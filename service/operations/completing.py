@@ -88,7 +88,7 @@ class Completing:
             return NOTHING
         self._recorder.flush()
         stored = await self._writer.acknowledged(list(map(self._pseudonyms.report, reports)))
-        self._queues.note_changes({each.completion.submission.cluster for each in reports})
+        self._queues.changes.note({each.completion.submission.cluster for each in reports})
         return stored
 
 
@@ -245,7 +245,7 @@ class NotingStarts:
         ]
         if found:
             await asyncio.to_thread(self._starts.add, found)
-            self._queues.note_changes({each.submission.cluster for each in found})
+            self._queues.changes.note({each.submission.cluster for each in found})
 
     def _is_served(self, cluster: str) -> bool:
         with suppress(TooManyClustersError):

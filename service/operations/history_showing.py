@@ -239,7 +239,7 @@ class KnownClusters:
 
     async def names(self) -> list[str]:
         """Return all names, sorted; those of predictions without runs only if the store answers."""
-        known = {*self._worker.live.names, *self.queued}
+        known = {*self._worker.live.names(), *self.queued}
         with suppress(StoreError):
             known |= {*await asyncio.to_thread(self._stored)}
         return sorted(known)

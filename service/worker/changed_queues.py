@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from service.live_queue.reported_changes import ReportedChanges, Run, with_changes
 from service.live_queue.snapshot import QueueSnapshot
@@ -23,16 +23,19 @@ class ChangedQueues:
 
     Args:
         wake: called on the event loop when a queue may be due.
+        known: hold the clusters that have a queue; others are not noted.
     """
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, wake: Callable[[], None], *known: Container[str]) -> None:
+        self._known = known
         self._wake = wake
         self._changed: set[str] = set()
         self._rests_until: dict[str, float] = {}
 
     def note(self, clusters: set[str]) -> None:
         """Note that starts or ends of jobs were stored; changes that come together are one."""
-        new = clusters - self._changed
+        known = {cluster for cluster in clusters if any(cluster in each for each in self._known)}
+        new = known - self._changed
         if new:
             self._changed |= new
             self._wake_in(CHANGES_SECONDS)

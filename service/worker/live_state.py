@@ -399,7 +399,6 @@ class LiveState:
         """Return the names of the clusters with history, sorted."""
         return sorted(self._clusters)
 
-    @property
     def names(self) -> Collection[str]:
         """Return a live view of the names of the clusters with history, without order."""
         return self._clusters.keys()

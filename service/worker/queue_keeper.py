@@ -114,6 +114,9 @@ class QueueKeeper:
         store: the latest state of all queues.
         follower: of the log, for predictions.
         process: in which queues are played.
+
+    Attributes:
+        changes: notes the clusters with reported starts and ends.
     """
 
     def __init__(  # noqa: PLR0913 - each is a part of the worker, named where it is handed over
@@ -137,17 +140,13 @@ class QueueKeeper:
         self._queues = self._stored.read
         self._pending: dict[str, tuple[QueueSnapshot, float]] = {}
         self._handed_over = asyncio.Event()
-        self._changes = ChangedQueues(self._handed_over.set)
+        self.changes = ChangedQueues(self._handed_over.set, self._queues, self._pending)
 
     def take(self, snapshot: QueueSnapshot, now: float) -> None:
         """Replace the queue of a cluster, and forecast it soon."""
         self._pending[snapshot.cluster] = (snapshot, now)
         self._metrics.queues.counted(snapshot.cluster, state_counts(snapshot))
         self._handed_over.set()
-
-    def note_changes(self, clusters: set[str]) -> None:
-        """Forecast queues anew soon: starts or ends of their jobs were stored."""
-        self._changes.note(clusters & (self._queues.keys() | self._pending.keys()))
 
     def of(self, cluster: str) -> LiveQueue | None:
         """Return the queue of a cluster, its jobs with the last forecast; None without a queue."""
@@ -181,7 +180,7 @@ class QueueKeeper:
         while True:
             await self._handed_over.wait()
             self._handed_over.clear()
-            for cluster in sorted(self._pending.keys() | self._changes.due()):
+            for cluster in sorted(self._pending.keys() | self.changes.due()):
                 began = time.monotonic()
                 try:
                     await self._take_changes(cluster)
@@ -192,14 +191,14 @@ class QueueKeeper:
                 except Exception:
                     log.exception("a live queue cannot be forecast", cluster=cluster)
                     self._give_up(cluster)
-                self._changes.end(cluster, began)
+                self.changes.end(cluster, began)
 
     async def _take_changes(self, cluster: str) -> None:
         """Take the stored queue with what was reported since, unless a newer one is pending.
 
         A queue that is not handed over any more is left alone: its new jobs are unknown.
         """
-        self._changes.begin(cluster)
+        self.changes.begin(cluster)
         if cluster in self._pending:
             return
         stored = await asyncio.to_thread(self._stored.renewed, cluster)
@@ -245,7 +244,7 @@ class QueueKeeper:
             stored = await asyncio.to_thread(self._stored.renewed, cluster)
             snapshot, received_at = await self._completed(cluster, stored)
             if stored is not None and self._is_newer(stored, snapshot):
-                self._changes.note({cluster})  # another process has taken it, perhaps too early
+                self.changes.note({cluster})  # another process has taken it, perhaps too early
                 break
             await self._count_risks(snapshot, received_at)
             renewed, started = await self._forecast(snapshot, received_at, stored)

@@ -3,18 +3,18 @@
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 
 import structlog
+from prometheus_client import Counter
 
 from service.auth import Guard, read_pseudonyms
 from service.contract.answers import HealthAnswer, HealthStatus
 from service.metrics import Metrics
 from service.settings import Settings
 from service.store import (
-    Ingested,
     LogReader,
     Store,
     StoreDamagedError,
@@ -110,17 +110,10 @@ class Worker:
             sqlite_synchronous=settings.sqlite_synchronous,
         )
         self.live = LiveState(settings, self.metrics)
-        self.cluster_limit = ClusterLimit(lambda: self.live.names, settings.max_clusters)
-        self.follower = LogFollower(
-            self.live,
-            before_learning=lambda: self.recorder.flush(),  # noqa: PLW0108 - made below
-            has_to_store=lambda: self.writer.unacknowledged > 0,
-            clock=clock,
-        )
+        self.cluster_limit = ClusterLimit(self.live.names, settings.max_clusters)
         self.starts = StartFollower(self.store)
         self.writer = Writer(
             self.store,
-            before_acknowledging=self._note_durable,
             retention_seconds=settings.prediction_retention_days * DAY,
             score_retention_seconds=settings.score_retention_days * DAY,
         )
@@ -130,6 +123,13 @@ class Worker:
             methods=settings.shadow_methods,
             clock=clock,
         )
+        self.follower = LogFollower(
+            self.live,
+            before_learning=self.recorder.flush,
+            has_to_store=self.writer.has_to_store,
+            clock=clock,
+        )
+        self.writer.before_acknowledging = self.follower.refresh
         self.tuning = TuningKeeper(
             self.store,
             self.live,
@@ -156,8 +156,7 @@ class Worker:
         self._held_clusters = 0
         self._failure: BaseException | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._seen_drops = 0
-        self._seen_commits = 0
+        self._counted: dict[Counter, int] = {}
         self._known_erasure = 0
         self._tokens_lock = asyncio.Lock()
         self._tokens_read_at = -inf
@@ -264,24 +263,20 @@ class Worker:
         self.metrics.stale_seconds.set(self.follower.stale_seconds())
         self.metrics.read_only.set(self.is_read_only)
         self.metrics.queued.set(self.writer.queued)
-        self.metrics.clusters.set(len(self.live.names))
-        self.metrics.unserved_clusters.set(max(0, self._held_clusters - len(self.live.names)))
+        self.metrics.clusters.set(len(self.live.names()))
+        self.metrics.unserved_clusters.set(max(0, self._held_clusters - len(self.live.names())))
         self.queues.set_gauges()
-        for name in list(self.live.names):
+        for name in list(self.live.names()):
             self.metrics.queues.used(name, self.live.of(name).limit_core_hours())
-        dropped, commits = self.writer.dropped_predictions, self.writer.commits
-        self.metrics.dropped.inc(dropped - self._seen_drops)
-        self.metrics.commits.inc(commits - self._seen_commits)
-        self._seen_drops, self._seen_commits = dropped, commits
+        self._count(self.metrics.accepted, self.writer.stored.accepted)
+        self._count(self.metrics.duplicates, self.writer.stored.duplicates)
+        self._count(self.metrics.dropped, self.writer.dropped_predictions)
+        self._count(self.metrics.commits, self.writer.commits)
 
-    def _note_durable(self, counts: Sequence[Ingested]) -> None:
-        """Count completions that are durable, and let the follower see them; runs in the writer.
-
-        A caller that has given up waiting counts too.
-        """
-        self.metrics.accepted.inc(sum(each.accepted for each in counts))
-        self.metrics.duplicates.inc(sum(each.duplicates for each in counts))
-        self.follower.refresh()
+    def _count(self, counter: Counter, total: int) -> None:
+        """Bring a counter to a total that another part counts."""
+        counter.inc(total - self._counted.get(counter, 0))
+        self._counted[counter] = total
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (failure := task.exception()):
@@ -301,7 +296,7 @@ class Worker:
             settle_process()
             self.forecasts.start()
         self.metrics.ready.set(1)
-        seconds, clusters = time.perf_counter() - started, len(self.live.names)
+        seconds, clusters = time.perf_counter() - started, len(self.live.names())
         log.info(
             "ready",
             seconds=round(seconds, 3),

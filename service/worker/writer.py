@@ -126,14 +126,14 @@ class Writer:
 
     Args:
         store: with an up-to-date schema.
-        before_acknowledging: called with the counts in the writer's thread, between a commit with
-            completions and its acknowledgement; a log reader's ``refresh`` belongs here.
         retention_seconds: age at which predictions whose job never ended are deleted.
         score_retention_seconds: age at which scores by day are deleted.
 
     Attributes:
+        before_acknowledging: called in the writer's thread, between a commit with completions and
+            its acknowledgement; a log reader's ``refresh`` belongs here.
         queued: completions waiting for their commit.
-        unacknowledged: completions whose sender still waits.
+        stored: numbers of completions that are durable, also of senders that have given up.
         commits: transactions committed.
         dropped_predictions: predictions dropped for lack of room, or refused by the database.
         failure: error of the last transaction; None if it succeeded.
@@ -143,21 +143,21 @@ class Writer:
         self,
         store: Store,
         *,
-        before_acknowledging: Callable[[Sequence[Ingested]], None] = lambda _: None,
         retention_seconds: float = 90 * 86400.0,
         score_retention_seconds: float = inf,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self.before_acknowledging: Callable[[], None] = lambda: None
         self.queued = 0
-        self.unacknowledged = 0
+        self.stored = Ingested(accepted=0, duplicates=0)
         self.commits = 0
         self.dropped_predictions = 0
         self.failure: Exception | None = None
         self._store = store
-        self._before_acknowledging = before_acknowledging
         self._retention_seconds = retention_seconds
         self._score_retention_seconds = score_retention_seconds
         self._clock = clock
+        self._unacknowledged = 0
         self._completions: deque[_Waiting] = deque()
         self._predictions: deque[RecordedPrediction] = deque()
         self._changed = threading.Condition()
@@ -181,12 +181,16 @@ class Writer:
         """
         loop = asyncio.get_running_loop()
         waiting = _Waiting(group, loop, loop.create_future())
-        self.unacknowledged += len(group)
+        self._unacknowledged += len(group)
         try:
             self._queue(waiting)
             return await waiting.future
         finally:
-            self.unacknowledged -= len(group)
+            self._unacknowledged -= len(group)
+
+    def has_to_store(self) -> bool:
+        """Return whether the sender of a completion still waits."""
+        return self._unacknowledged > 0
 
     def record(self, prediction: RecordedPrediction) -> None:
         """Queue a prediction and return at once; the next flush (at most 0.25 s away) takes it."""
@@ -271,7 +275,8 @@ class Writer:
         self.commits += 1
         self.failure = None
         if waiting:
-            self._before_acknowledging(counts)
+            self.stored = sum(counts, start=self.stored)
+            self.before_acknowledging()
         return counts
 
     def _flush_apart(

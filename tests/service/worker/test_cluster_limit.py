@@ -26,7 +26,7 @@ def test_a_cluster_of_one_run_takes_some_kilobytes():
     live.apply(a_run("1", cluster=f"c{number}") for number in range(100))
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert len(live.names) == 101
+    assert len(live.names()) == 101
     assert taken / 100 < 60_000
 
 

@@ -121,7 +121,8 @@ def test_groups_are_counted_each_for_itself(writer):
 
 def test_what_comes_before_the_acknowledgement_comes_before_it(store):
     seen = []
-    writer = Writer(store, before_acknowledging=lambda _: seen.append(store.past_runs.count()))
+    writer = Writer(store)
+    writer.before_acknowledging = lambda: seen.append(store.past_runs.count())
     writer.start()
     assert post(writer, *ones("1")) == [NEW]
     assert seen == [1]
