@@ -86,6 +86,7 @@ def busy_machine():
 
 
 @pytest.mark.usefixtures("busy_machine")
+@pytest.mark.long
 def test_three_workers_start_on_one_file_of_a_busy_machine_and_refuse_no_run(sqlite_url):
     with Service(sqlite_url, "--workers", "3") as service:
         until = time.monotonic() + 20.0
