@@ -6,7 +6,8 @@ Prints a row for each log and price. The cost of a prediction is its error, plus
 too short, in mean runtimes of the log; the jobs of a young site are included.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -14,9 +15,11 @@ import numpy as np
 import typer
 from played_logs import LogPart, Traces, log_parts, play_logs, run_script
 
-from predictors.auto import FEWEST_RUNS, Auto
-from predictors.jobs import Completion
-from predictors.memory.columns import Floats
+from predictors.answers import DistributionMethod
+from predictors.auto import FEWEST_RUNS, KNOWN, STRANGERS, Auto, Candidate, CandidateCosts
+from predictors.candidates import Decision
+from predictors.jobs import Completion, Submission
+from predictors.memory.columns import NOBODY, Floats
 from predictors.registry import AUTO, create
 from predictors.tuning.forest_learning import learned_anew
 from simulator.cli.options import Distributed, Processes
@@ -38,6 +41,17 @@ PRICED = ("least-cost", "attention")
 GOALS = (0.01, 0.03)
 """How far the cost of auto may be above that of the best method: nearly always, and never."""
 
+USERS = "users"
+
+PARTS: Mapping[str, Callable[[Candidate], bool]] = {
+    "request": lambda candidate: candidate.decision.request_share > 0,
+    "forest": attrgetter("is_forest"),
+    "strangers": STRANGERS[1:].__contains__,
+    USERS: lambda _: False,
+}
+"""Parts of auto that are left out in turn, with their candidates. Without strangers, users without
+earlier runs get the cautious quantile; without users, the sums of the cluster decide."""
+
 
 class Row(NamedTuple):
     """Costs at one price.
@@ -45,13 +59,14 @@ class Row(NamedTuple):
     Attributes:
         price: of an underestimate, in mean runtimes.
         costs: mean cost of the predictions for all jobs, in seconds, by method.
-        unaware: mean cost of auto that is not told which jobs run.
+        without: mean cost of auto without a part, by part; without starts it is not told which
+            jobs run.
         rate: share of the jobs that auto underestimates.
     """
 
     price: float
     costs: Mapping[str, float]
-    unaware: float
+    without: Mapping[str, float]
     rate: float
 
     @property
@@ -65,22 +80,67 @@ class Row(NamedTuple):
         return self.costs[AUTO] / self.costs[self.best] - 1
 
 
-def predictions_of_auto(
-    log: Sequence[Completion], prices: Sequence[float], every: int
-) -> tuple[Floats, Floats, Floats]:
-    """Return the predictions of auto, of one without starts, and of forest, by job and price.
+class Divisible(Auto):
+    """``auto`` that can answer without one of its parts."""
 
-    The sites of all prices have the same forests.
+    _left_out = ""
+
+    def without(self, part: str, submission: Submission) -> float:
+        """Return the prediction in seconds that it would make without a part."""
+        self._left_out = part
+        seconds = self.predict(submission).predicted_walltime
+        self._left_out = ""
+        return seconds
+
+    def _answering(self, submission: Submission) -> tuple[DistributionMethod, Decision]:
+        if not self._left_out:
+            return super()._answering(submission)
+        costs, is_of_part = self._costs(submission), PARTS[self._left_out]
+        if self._left_out == USERS:
+            costs = self._costs_of_cluster(costs)
+        runs = self._attention.running.like(submission) is not NOBODY
+        kept = [each for each in costs if runs or not each[0].decision.running]
+        candidate, _ = min((each for each in kept if not is_of_part(each[0])), key=itemgetter(1))
+        return self._forest if candidate.is_forest else self._attention, candidate.decision
+
+    def _costs_of_cluster(self, costs: CandidateCosts) -> CandidateCosts:
+        known, strangers = self.cluster_costs()
+        of_cluster = known if costs[0][0] == KNOWN[0] else strangers
+        return [(candidate, of_cluster[candidate.name]) for candidate, _ in costs]
+
+
+class Played(NamedTuple):
+    """Predictions in seconds, by job and price.
+
+    Attributes:
+        without: of auto without a part, by part.
+        forest: of the method forest.
+    """
+
+    auto: Floats
+    without: Mapping[str, Floats]
+    forest: Floats
+
+
+def played_by_auto(
+    log: Sequence[Completion],
+    prices: Sequence[float],
+    every: int,
+    parts: Sequence[str] = (),
+) -> Played:
+    """Play a log to auto, to one without starts, and to forest, which have the same forests.
 
     Args:
         log: the runs.
         prices: of an underestimate, in mean runtimes.
         every: number of ended runs between two forests; 0 for none.
+        parts: that auto answers without, too.
     """
-    told = [Auto(price=price, every=0) for price in prices]
+    told = [Divisible(price=price, every=0) for price in prices]
     sites = [*told, *(Auto(price=price, every=0) for price in prices)]
     predicted = np.empty((len(log), len(sites)))
     of_forest = np.empty((len(log), len(told)))
+    without = {part: np.empty_like(of_forest) for part in parts}
     ended = 0
 
     def submitted(job: int) -> None:
@@ -89,23 +149,36 @@ def predictions_of_auto(
             predicted[job, place] = site.predict(submission).predicted_walltime
         for place, site in enumerate(told):
             of_forest[job, place] = site.forest.predict(submission).predicted_walltime
+            for part, seconds in without.items():
+                seconds[job, place] = site.without(part, submission)
 
     def observe(job: int) -> None:
         nonlocal ended
         for site in sites:
             site.observe(log[job])
         ended += 1
-        if every and ended >= FEWEST_RUNS and (ended - FEWEST_RUNS) % every == 0:
-            learned = learned_anew(sites[0].forest)
-            for site in sites:
-                site.renew(learned)
+        if is_due(ended, every):
+            renew(sites)
 
     def started(job: int) -> None:
         for site in told:
             site.started(start_of(log[job]))
 
     play_jobs(log, ended=observe, submitted=submitted, started=started)
-    return predicted[:, : len(told)], predicted[:, len(told) :], of_forest
+    without["starts"] = predicted[:, len(told) :]
+    return Played(predicted[:, : len(told)], without, of_forest)
+
+
+def is_due(ended: int, every: int) -> bool:
+    """Return whether a forest is learned after a number of ended runs."""
+    return every > 0 and ended >= FEWEST_RUNS and (ended - FEWEST_RUNS) % every == 0
+
+
+def renew(sites: Sequence[Auto]) -> None:
+    """Learn a forest, and put it in force on all sites."""
+    learned = learned_anew(sites[0].forest)
+    for site in sites:
+        site.renew(learned)
 
 
 def compare(log: Sequence[Completion], every: int) -> list[Row]:
@@ -116,17 +189,20 @@ def compare(log: Sequence[Completion], every: int) -> list[Row]:
     }
     played = replay(log, InProcess(players))
     predicted = {name: answers.predicted for name, answers in played.answers.items()}
-    of_auto, unaware, of_forest = predictions_of_auto(log, PRICES, every)
+    by_auto = played_by_auto(log, PRICES, every, tuple(PARTS))
     actual = np.array([min(run.runtime, run.submission.requested_walltime) for run in log])
     rows = []
     for place, price in enumerate(PRICES):
-        seconds = {"requested": played.requested, AUTO: of_auto[:, place]}
+        seconds = {"requested": played.requested, AUTO: by_auto.auto[:, place]}
         seconds |= {name: predicted[name] for name in POINTS}
         seconds |= {name: predicted[f"{name}:{price:g}"] for name in PRICED}
-        seconds["forest"] = of_forest[:, place]
+        seconds["forest"] = by_auto.forest[:, place]
         costs = {name: mean_cost(each, actual, price) for name, each in seconds.items()}
-        without = mean_cost(unaware[:, place], actual, price)
-        rows.append(Row(price, costs, without, float((of_auto[:, place] < actual).mean())))
+        without = {
+            part: mean_cost(each[:, place], actual, price) for part, each in by_auto.without.items()
+        }
+        rate = float((by_auto.auto[:, place] < actual).mean())
+        rows.append(Row(price, costs, without, rate))
     return rows
 
 
@@ -137,20 +213,24 @@ def mean_cost(predicted: Floats, actual: Floats, price: float) -> float:
 
 
 def table(parts: Sequence[tuple[LogPart, list[Row]]]) -> str:
-    """Return the rows of all logs as a table of text, and how many reach the goals."""
+    """Return the rows of all logs as a table of text, and how many reach the goals.
+
+    The last columns say how much more auto costs without a part.
+    """
+    names = tuple(parts[0][1][0].without)
     heads = (
-        *("log", "price", "best single", "its cost", "attention", "without starts", AUTO),
-        *("to the best", "rate"),
+        *("log", "price", "best single", "its cost", "attention", AUTO, "to the best", "rate"),
+        *(f"- {name}" for name in names),
     )
     lines = [
         (
             Path(part.trace).name.split(".")[0],
             f"{row.price:g}",
             row.best,
-            *(f"{cost:,.0f}" for cost in (row.costs[row.best], row.costs["attention"])),
-            *(f"{cost:,.0f}" for cost in (row.unaware, row.costs[AUTO])),
+            *(f"{row.costs[name]:,.0f}" for name in (row.best, "attention", AUTO)),
             f"{row.over_best:+.1%}",
             f"{row.rate:.1%}",
+            *(f"{row.without[name] / row.costs[AUTO] - 1:+.1%}" for name in names),
         )
         for part, rows in parts
         for row in rows

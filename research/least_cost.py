@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
-from choice import predictions_of_auto
+from choice import played_by_auto
 from played_logs import LogPart, Traces, log_parts, play_logs, run_script
 
 from predictors.jobs import Completion
@@ -138,7 +138,7 @@ def compare(runs: Sequence[Completion], *, auto: bool = False) -> PriceCompariso
     predicted = {"requested": played.requested}
     predicted |= {name: answers.predicted for name, answers in played.answers.items()}
     if auto:
-        by_price, *_ = predictions_of_auto(runs, PRICES, EVERY)
+        by_price = played_by_auto(runs, PRICES, EVERY).auto
         predicted |= {_setting(price): each for price, each in zip(PRICES, by_price.T, strict=True)}
     points = {name: point_of(name, seconds, actual) for name, seconds in predicted.items()}
     return PriceComparison(
