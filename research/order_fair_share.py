@@ -2,33 +2,38 @@
 
     .venv/bin/python research/order_fair_share.py LOG...
     .venv/bin/python research/order_fair_share.py LOG... --pairs
+    .venv/bin/python research/order_fair_share.py LOG... --within
 
 The last 10,000 jobs of each log are played under fair share alone, and with site factors of up to
 so many times its weight. An account's share of processor time is compared week by week: the mean of
 the differences over the weeks, and their mean without signs, of the account that moves most.
 With --pairs fair share alone is played, and the pairs are counted that an order within users or
-accounts could exchange.
+accounts could exchange. With --within these are exchanged: at each submission the waiting jobs of
+a user, or of an account, pass their priorities on among themselves in the order of the ratio, so
+that the priorities of each party stay what fair share, age and size made them.
 """
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from ladder import FAIR, FAIR_SHARE, NODES, log_name
 from numpy.typing import NDArray
 from order_weeks import WEEK, at_places, lengths_of
 
+from predictors.response_ratio import LONGEST, OFFSET, SHORTEST
+from simulator.engine.loop import DONE
 from simulator.reports.tables import text_table
-from simulator.scheduling.estimates import REQUESTED, Estimates
+from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.measures import bounded_slowdown
 from simulator.scheduling.ratio_rules import RESPONSE_RATIO, RatioRules
 from simulator.scheduling.semantics import Semantics
-from simulator.scheduling.simulate import Schedule, simulate
+from simulator.scheduling.simulate import AnyState, Schedule, initial_state, run, simulate
+from simulator.scheduling.slurm_rules import SlurmRules
 from simulator.scheduling.workload import Workload, prepare
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Integers, Trace
@@ -140,18 +145,87 @@ def effect_of(schedule: Schedule, alone: Schedule) -> Effect:
     )
 
 
-Effects = Mapping[tuple[str, float, str], Effect]
-"""Effects by site, largest site factor and length."""
+Effects = Mapping[tuple[str, str, str], Effect]
+"""Effects by site, largest site factor or parties, and length."""
 
 
-def play(path: Path, method: str) -> Effects:
-    """Play a log under each site and order."""
+def asked(path: Path, method: str) -> tuple[Workload, Integers]:
+    """Return a log's last jobs, and their mean runtimes by a method."""
     trace = prepare(read_swf(str(path))).trace
     trace = trace.select(np.arange(len(trace)) >= len(trace) - PLAYED - HISTORY)
     workload = last_jobs(trace, path)
     places = np.searchsorted(trace.line, workload.trace.line)
-    mean = partial(at_places, lengths_of(trace, method)["mean"], places)
-    lengths = {"requests": Estimates.named(REQUESTED), "mean": Estimates("mean", known=mean)}
+    return workload, at_places(lengths_of(trace, method)["mean"], places, workload)
+
+
+def play_within(path: Path, method: str) -> Effects:
+    """Play a log under each site with orders within users and accounts."""
+    workload, mean = asked(path, method)
+    lengths = {REQUESTED: workload.request, "mean": mean, EXACT: workload.runtime}
+    parties = {"in users": workload.trace.user, "in accounts": accounts_of(workload)}
+    found = {}
+    for site, weights in SITES.items():
+        rules = replace(RULES, slurm=finer(weights))
+        alone = simulate(workload, rules, Estimates.named(REQUESTED))
+        for party, members in parties.items():
+            for name, length in lengths.items():
+                start = passed_on(initial_state(workload, rules), workload, members, length)
+                found[site, party, name] = effect_of(replace(alone, start=start), alone)
+    return found
+
+
+def finer(weights: SlurmRules) -> SlurmRules:
+    """Return the same weights in thousandths: Slurm cuts priorities to whole numbers."""
+    names = ("priority_weight_fair_share", "priority_weight_age", "priority_weight_job_size")
+    return replace(weights, **{name: 1000 * getattr(weights, name) for name in names})
+
+
+def passed_on(
+    state: AnyState, workload: Workload, members: Integers, lengths: Integers
+) -> Integers:
+    """Return the starts of jobs whose priorities are passed on within parties.
+
+    Args:
+        state: before the first submission, under fair share.
+        workload: the jobs.
+        members: the party of each job.
+        lengths: of jobs in seconds.
+    """
+    jobs, clock = state.jobs, state.clock
+    jobs["estimate"] = workload.request
+    own, held = jobs["fixed_score"].copy(), np.clip(lengths, SHORTEST, LONGEST)
+    for behind in range(1, len(jobs) + 1):
+        clock["pause_at"][0] = behind
+        while run(state) != DONE and clock["submitted"].item() < behind:
+            pass
+        waiting = np.flatnonzero(jobs["start"][:behind] < 0)
+        wait = clock["now"].item() - workload.submit[waiting]
+        score = own[waiting] + changing_score(state, waiting, wait)
+        by_ratio = np.lexsort((-(wait + OFFSET) / held[waiting], members[waiting]))
+        by_score = np.lexsort((-score, members[waiting]))
+        jobs["fixed_score"][waiting[by_ratio]] = (
+            own[waiting[by_ratio]] + score[by_score] - np.arange(len(wait)) - score[by_ratio]
+        )
+    while run(state) != DONE:
+        pass
+    starts: Integers = jobs["start"].copy()
+    return starts
+
+
+def changing_score(state: Any, waiting: Integers, wait: Integers) -> Shares:
+    """Return the part of waiting jobs' priorities that changes with time, as Slurm computes it."""
+    rules = state.rules[0]
+    age = np.minimum(1.0, wait / rules["priority_max_age"])
+    rank = state.ranking[state.jobs["user"][waiting]] / len(state.users)
+    found: Shares = rules["weight_age"] * age + rules["weight_fair_share"] * rank
+    return found
+
+
+def play(path: Path, method: str) -> Effects:
+    """Play a log under each site and order."""
+    workload, means = asked(path, method)
+    mean = Estimates("mean", known=lambda _: means)
+    lengths = {"requests": Estimates.named(REQUESTED), "mean": mean}
     found = {}
     for site, weights in SITES.items():
         alone = simulate(workload, replace(RULES, slurm=weights), lengths["requests"])
@@ -165,7 +239,7 @@ def play(path: Path, method: str) -> Effects:
             )
             for name, length in lengths.items():
                 schedule = simulate(workload, ordered, length)
-                found[site, largest, name] = effect_of(schedule, alone)
+                found[site, f"{largest:g} F", name] = effect_of(schedule, alone)
     return found
 
 
@@ -178,7 +252,7 @@ def rows(logs: Sequence[Effects]) -> Iterator[list[str]]:
         effects = [log[site, largest, name] for log in logs]
         yield [
             site,
-            f"{largest:g} F",
+            largest,
             name,
             f"{median(each.wait for each in effects):+.0%}",
             f"{median(each.slowdown for each in effects):+.0%}",
@@ -213,11 +287,13 @@ def main() -> None:
     parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
     parser.add_argument("--method", default="attention")
     parser.add_argument("--pairs", action="store_true", help="only count pairs of waiting jobs")
+    parser.add_argument("--within", action="store_true", help="order within users and accounts")
     given = parser.parse_args()
     if given.pairs:
         print_pairs(given.logs)
         return
-    played = {log_name(path): play(path, given.method) for path in given.logs}
+    playing = play_within if given.within else play
+    played = {log_name(path): playing(path, given.method) for path in given.logs}
     groups = {f"Median of {len(played)} logs": list(played.values())}
     groups |= {log: [effects] for log, effects in played.items()}
     for title, logs in groups.items():

@@ -6,10 +6,13 @@ On days drawn at random the twin of Slurm orders by the ratio of wait to mean ru
 by submission: all lengths are one. The queue goes on from day to day. An estimate compares the mean
 number of waiting jobs, to which waits are proportional by Little's law, on days on with days off:
 as it is; as a share of what another policy (EASY by requests) makes of the same submissions; and as
-a share of the twin's own queue without the order, which no real site can know so exactly. Over many
+a share of the twin's own queue without the order, which no real site can know so exactly. What a
+day leaves to the days after it is added up by differences in Q: to the difference of a day on and a
+day off come those of the same days' successors, whatever the calendar says of these. Over many
 windows and calendars: the mean of the estimates beside the truth (the order on for all days, and
-for none), their deviation, the power of a one-sided test at 5%, and the weeks after which four in
-five trials would detect waits that are a tenth shorter.
+for none), their deviation, the power of a one-sided test at 5%, how often the same test finds an
+effect where the order was never on, and the weeks after which four in five trials would detect what
+there is, and waits that are a tenth shorter.
 """
 
 import argparse
@@ -35,7 +38,7 @@ from simulator.scheduling.workload import Workload, prepare
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Integers, Trace
 
-DAY, DAYS_OF_WARM_UP = 86400, 7
+DAY, DAYS_OF_WARM_UP, DAYS_OF_Q = 86400, 7, 3
 TENTH = float(-np.log(0.9))
 """Waits that are a tenth shorter, as a difference of logarithms."""
 
@@ -60,13 +63,17 @@ class Trial(NamedTuple):
         truth: the order on for all days, and for none.
         plain: estimated from the days of a calendar.
         beside: likewise, as shares of another policy's queue.
-        twin: likewise, as shares of the twin's own queue without the order.
+        later: likewise, with what two more days show of each (differences in Q).
+        twin: as shares of the twin's own queue without the order.
+        without: as ``beside``, and ``later``, though the order was never on.
     """
 
     truth: float
     plain: float
     beside: float
+    later: float
     twin: float
+    without: tuple[float, float]
 
 
 def switched(workload: Workload, lengths: Integers, is_on: np.ndarray) -> Integers:
@@ -104,16 +111,23 @@ def waiting_jobs(workload: Workload, starts: Integers, days: int) -> np.ndarray:
     return found
 
 
-def difference(queue: np.ndarray, is_on: np.ndarray, usual: np.ndarray | None = None) -> float:
+def difference(
+    queue: np.ndarray, is_on: np.ndarray, usual: np.ndarray | None = None, days: int = 1
+) -> float:
     """Estimate the effect from the waiting jobs of days on and days off.
 
     Args:
         usual: jobs that would wait without the order, by another play; None: not known.
+        days: whose differences are added up: a day and those after it.
     """
     if usual is None:
         return float(np.log(queue[is_on].mean() / queue[~is_on].mean()))
     shares = np.log((queue + 0.5) / (usual + 0.5))
-    return float(shares[is_on].mean() - shares[~is_on].mean())
+    found = 0.0
+    for later in range(days):
+        after, was_on = shares[later:], is_on[: len(shares) - later]
+        found += float(after[was_on].mean() - after[~was_on].mean())
+    return found
 
 
 def trials_of(trace: Trace, lengths: Integers, given: argparse.Namespace) -> Iterator[Trial]:
@@ -148,7 +162,12 @@ def of_window(
             truth,
             difference(found, is_on),
             difference(found, is_on, elsewhere),
+            difference(found, is_on, elsewhere, DAYS_OF_Q),
             difference(found, is_on, never),
+            (
+                difference(never, is_on, elsewhere),
+                difference(never, is_on, elsewhere, DAYS_OF_Q),
+            ),
         )
 
 
@@ -164,16 +183,29 @@ def play(given: argparse.Namespace, path: Path) -> list[Trial]:
 def rows_of(log: str, trials: list[Trial], weeks: int) -> Iterator[list[str]]:
     """Yield a row for each estimate."""
     truth = np.array([trial.truth for trial in trials])
-    for name in ("plain", "beside", "twin"):
+    without = np.array([trial.without for trial in trials])
+    wrong = dict(zip(("beside", "later"), without.T, strict=True))
+    for name in ("plain", "beside", "later", "twin"):
         found = np.array([getattr(trial, name) for trial in trials])
         spread = float(found.std())
         power = NormalDist().cdf(-float(found.mean()) / spread - BY_CHANCE)
-        needed = weeks * ((DETECTED + BY_CHANCE) * spread / TENTH) ** 2
-        effects = (f"{np.expm1(each.mean()):+.0%}" for each in (truth, found))
-        yield [log, name, *effects, f"{spread:.3f}", f"{power:.0%}", f"{needed:.0f}"]
+        by_chance = wrong[name] < -BY_CHANCE * spread if name in wrong else None
+        needed = weeks * ((DETECTED + BY_CHANCE) * spread / np.array([found.mean(), TENTH])) ** 2
+        yield [
+            log,
+            name,
+            *(f"{np.expm1(each.mean()):+.0%}" for each in (truth, found)),
+            f"{spread:.3f}",
+            f"{power:.0%}",
+            "" if by_chance is None else f"{by_chance.mean():.0%}",
+            *(f"{each:.0f}" for each in needed),
+        ]
 
 
-HEADS = ("log", "estimate", "truth", "estimated", "deviation", "power", "weeks for 10%")
+HEADS = (
+    "log", "estimate", "truth", "estimated", "deviation", "power", "wrong", "weeks",
+    "weeks for 10%",
+)  # fmt: skip
 
 
 def tables(played: Mapping[str, list[Trial]], weeks: int) -> str:

@@ -5,9 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from order_fair_share import effect_of, shares_of_pairs, weekly_shares
+from ladder import FAIR
+from order_fair_share import RULES, effect_of, finer, passed_on, shares_of_pairs, weekly_shares
 from order_weeks import SETS, Part, change, longest_ratio
-from workloads import schedule_of
+from workloads import log_of, schedule_of
+
+from simulator.scheduling.estimates import REQUESTED, Estimates
+from simulator.scheduling.simulate import initial_state, simulate
+from simulator.scheduling.workload import prepare
 
 
 def part(log: str, first: float, second: float) -> Part:
@@ -65,3 +70,32 @@ def test_pairs_of_jobs_that_wait_together_are_weighted_by_the_difference_of_thei
     schedule = replace(schedule, workload=replace(schedule.workload, trace=trace))
     # At 6, 12 and 18 h; at 24 h the second one has begun, and 2 h and 1 h wait, at 30 h likewise.
     assert shares_of_pairs(schedule).tolist() == pytest.approx([6 * 3 / (14 * 3 + 2), 0])
+
+
+@pytest.fixture
+def beside_fair_share():
+    """Jobs of two users behind a long one, and the rules of fair share."""
+    hour = 3600
+    jobs = [(0, 4, 9 * hour, 9 * hour, 9), (60, 4, 5 * hour, 6 * hour, 1)]
+    jobs += [(120, 4, 4 * hour, 6 * hour, 2), (180, 4, hour, 6 * hour, 1)]
+    jobs += [(240, 4, hour, 6 * hour, 2), (600, 1, hour, hour, 9)]
+    return prepare(log_of(jobs, 4)), replace(RULES, slurm=finer(FAIR))
+
+
+def test_within_users_a_short_job_takes_the_priority_of_a_long_one_of_its_user(beside_fair_share):
+    workload, rules = beside_fair_share
+    users = workload.trace.user
+    alone = simulate(workload, rules, Estimates.named(REQUESTED))
+    start = passed_on(initial_state(workload, rules), workload, users, workload.runtime)
+    for user, (long, short) in {1: (1, 3), 2: (2, 4)}.items():
+        assert alone.start[long] < alone.start[short], user
+        assert start[short] < start[long], user
+    assert set(users[np.argsort(alone.start)[1:3]]) == set(users[np.argsort(start)[1:3]]) == {1, 2}
+
+
+def test_within_users_jobs_of_equal_lengths_keep_their_order(beside_fair_share):
+    workload, rules = beside_fair_share
+    alone = simulate(workload, rules, Estimates.named(REQUESTED))
+    state = initial_state(workload, rules)
+    start = passed_on(state, workload, workload.trace.user, np.full(len(workload), 600))
+    assert start.tolist() == alone.start.tolist()

@@ -52,3 +52,13 @@ def test_an_effect_that_is_the_same_every_day_is_found_whatever_the_days_are():
     queue = np.where(is_on, 0.8, 1.0) * (usual + 0.5) - 0.5
     assert difference(queue, is_on, usual) == pytest.approx(np.log(0.8))
     assert difference(queue, is_on) == pytest.approx(np.log(queue[is_on].mean() / 649.5), abs=0.01)
+
+
+def test_differences_in_q_find_what_a_day_leaves_to_the_next():
+    random = np.random.default_rng(1)
+    is_on = random.integers(0, 2, 4000).astype(bool)
+    before = np.concatenate(([False], is_on[:-1]))
+    usual = random.integers(10, 1000, 4000).astype(float)
+    queue = (usual + 0.5) * np.where(is_on, 0.9, 1.0) * np.where(before, 0.8, 1.0) - 0.5
+    assert difference(queue, is_on, usual) == pytest.approx(np.log(0.9), abs=0.02)
+    assert difference(queue, is_on, usual, 2) == pytest.approx(np.log(0.72), abs=0.02)
