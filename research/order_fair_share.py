@@ -32,7 +32,7 @@ from simulator.scheduling.estimates import EXACT, REQUESTED, Estimates
 from simulator.scheduling.measures import bounded_slowdown
 from simulator.scheduling.ratio_rules import RESPONSE_RATIO, RatioRules
 from simulator.scheduling.semantics import Semantics
-from simulator.scheduling.simulate import AnyState, Schedule, initial_state, run, simulate
+from simulator.scheduling.simulate import Schedule, initial_state, run, simulate
 from simulator.scheduling.slurm_rules import SlurmRules
 from simulator.scheduling.workload import Workload, prepare
 from simulator.traces.swf import read_swf
@@ -180,9 +180,7 @@ def finer(weights: SlurmRules) -> SlurmRules:
     return replace(weights, **{name: 1000 * getattr(weights, name) for name in names})
 
 
-def passed_on(
-    state: AnyState, workload: Workload, members: Integers, lengths: Integers
-) -> Integers:
+def passed_on(state: Any, workload: Workload, members: Integers, lengths: Integers) -> Integers:
     """Return the starts of jobs whose priorities are passed on within parties.
 
     Args:
