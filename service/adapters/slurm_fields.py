@@ -39,6 +39,8 @@ UNFINISHED = frozenset(
 
 _PREDICTION = re.compile(r"(?:^|[;,\s])wtp=([A-Za-z0-9_-]{1,64})(?=$|[;,\s])")
 
+_IN_BRACKETS = re.compile(r"\([^()]*\)")
+
 _LIMITLESS = frozenset({"UNLIMITED", "INFINITE", "0", "-1"})
 
 _SWITCH = re.compile(
@@ -87,6 +89,17 @@ def trackable_resources(tres: Any) -> tuple[int | None, float | None]:
         return None, None
     pairs = dict(pair.partition("=")[::2] for pair in tres.split(","))
     return count(pairs.get("cpu")), kibibytes(pairs.get("mem"), unit="m")
+
+
+def gpus_in_gres(gres: Any) -> int:
+    """Return the number of GPUs in generic resources, as jobs ask for them or nodes have them.
+
+    >>> gpus_in_gres("gres:gpu:4"), gpus_in_gres("gpu:a100:2(IDX:0,3),gpu:v100:0(IDX:),shard:8")
+    (4, 2)
+    """
+    kinds = (each for each in _IN_BRACKETS.sub("", text(gres) or "").split(",") if "gpu" in each)
+    numbers = (each.replace("=", ":").rpartition(":")[2] for each in kinds)
+    return sum(0 if each == "0" else count(each) or 1 for each in numbers)
 
 
 def gpus_of(tres: Any) -> tuple[int, int] | None:

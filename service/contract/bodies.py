@@ -14,6 +14,7 @@ from service.contract.fields import (
     Coverage,
     Duration,
     Features,
+    Gpus,
     JobId,
     Kibibytes,
     Line,
@@ -101,7 +102,7 @@ class FactsBody(RequestBody):
     submit_line: Line | None = Field(None, description="Command line of the submission.")
     qos: Text | None = Field(None, description="Quality of service.")
     nodes: Processors | None = Field(None, description="Number of nodes.")
-    gpus: Annotated[int, Whole(0, 2**31 - 1)] | None = Field(None, description="Of the whole job.")
+    gpus: Gpus | None = Field(None, description="Of the whole job.")
     gpu_type: Text | None = Field(None, description="Type of the GPUs.")
     array_size: Processors | None = Field(None, description="Tasks of the job's array.")
     constraint: Line | None = Field(None, description="Requested properties of nodes.")

@@ -141,6 +141,7 @@ Time = Annotated[
     ErrorSentence("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
 ]
 Processors = Annotated[int, Whole(1, 2**31 - 1)]
+Gpus = Annotated[int, Whole(0, 2**31 - 1)]
 Kibibytes = Annotated[float, Field(gt=0, le=MOST_MEMORY, allow_inf_nan=False)]
 Line = Annotated[
     str,

@@ -12,6 +12,7 @@ from service.contract.fields import (
     LIVE_POLICIES,
     Duration,
     ErrorSentence,
+    Gpus,
     JobId,
     Kibibytes,
     Method,
@@ -77,7 +78,13 @@ class LiveJobBody(UnsubmittedJobBody):
         return self.submitted(cluster, unix_seconds(self.submit_time), self.job_id)
 
 
-class LiveRunningBody(AskedNodesBody, LiveJobBody):
+class SnapshotJobBody(AskedNodesBody, LiveJobBody):
+    """A job of a snapshot."""
+
+    gpus: Gpus = Field(0, description="GPUs of the whole job; see `per_gpu` of `queue_nodes`.")
+
+
+class LiveRunningBody(SnapshotJobBody):
     """A running job."""
 
     start_time: Time
@@ -94,7 +101,7 @@ class LiveRunningBody(AskedNodesBody, LiveJobBody):
         )
 
 
-class LiveWaitingBody(AskedNodesBody, LiveJobBody):
+class LiveWaitingBody(SnapshotJobBody):
     """A waiting job."""
 
     held: bool = Field(
@@ -148,6 +155,11 @@ class QueueNodesBody(RequestBody):
     whole: bool = Field(default=False, description="Whether every job takes whole nodes.")
     longest: PositiveDuration | None = Field(
         None, description="Largest limit of a job in seconds (MaxTime); left out: none."
+    )
+    per_gpu: Gpus = Field(
+        0,
+        description="Processors of a node for each of its GPUs: a job is played with at least so "
+        "many for each GPU that it has.",
     )
 
     def nodes(self) -> QueueNodes:

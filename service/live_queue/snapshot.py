@@ -64,6 +64,7 @@ class LiveJob(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
         array: name of the array that it is a task of.
         array_limit: most tasks of that array that run at once.
         scheduler_start: start that the scheduler plans for a waiting job; None if it shows none.
+        gpu_share: its GPUs as processors: those that its nodes have for each GPU.
     """
 
     submission: Submission
@@ -77,6 +78,7 @@ class LiveJob(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     array: str | None = None
     array_limit: int | None = None
     scheduler_start: float | None = None
+    gpu_share: int = 0
 
     @property
     def job_id(self) -> str:
@@ -85,8 +87,11 @@ class LiveJob(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
     @property
     def processors(self) -> int:
-        """Return the requested processors; 1 by default."""
-        return self.submission.requested_processors or 1
+        """Return the processors that no other job has meanwhile; 1 by default.
+
+        GPUs count as their share of a node: where they are short, processors are free.
+        """
+        return max(self.submission.requested_processors or 1, self.gpu_share)
 
     @property
     def owner(self) -> str:

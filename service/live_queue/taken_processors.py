@@ -7,6 +7,9 @@ from msgspec.structs import replace
 
 from predictors.jobs import Submission
 
+MOST_PROCESSORS = 2**31 - 1
+"""Most processors of a job."""
+
 
 class QueueNodes(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The nodes of a queue (partition), as its jobs take them.
@@ -17,6 +20,7 @@ class QueueNodes(Struct, frozen=True, kw_only=True, omit_defaults=True):
         unit: processors of the smallest part that is given to a job: of a core, say.
         whole: whether every job takes whole nodes.
         longest: largest limit of a job in seconds (MaxTime); None without one.
+        per_gpu: processors of a node for each of its GPUs; 0 without GPUs.
     """
 
     queue: str | None = None
@@ -24,6 +28,7 @@ class QueueNodes(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unit: int = 1
     whole: bool = False
     longest: float | None = None
+    per_gpu: int = 0
 
 
 class ProcessorRequest(Struct, frozen=True, kw_only=True):
@@ -80,6 +85,11 @@ def with_taken(
         requested_processors=taken,
         requested_memory=None if memory is None else memory * asked / taken,
     )
+
+
+def gpu_share(gpus: int | None, nodes: QueueNodes | None) -> int:
+    """Return the processors that GPUs stand for; 0 where the GPUs of the nodes are not known."""
+    return min(MOST_PROCESSORS, (gpus or 0) * (nodes.per_gpu if nodes else 0))
 
 
 def nodes_by_queue(every: Sequence[QueueNodes]) -> Mapping[str | None, QueueNodes]:

@@ -20,7 +20,7 @@ from service.contract.queue_answers import QueueTakenAnswer
 from service.contract.queue_bodies import LiveRunningBody, LiveWaitingBody, QueueBody
 from service.errors import InvalidFieldError, SnapshotTooLargeError, TooManyClustersError
 from service.live_queue.snapshot import LiveJob, QueueSnapshot
-from service.live_queue.taken_processors import QueueNodes, nodes_by_queue
+from service.live_queue.taken_processors import QueueNodes, gpu_share, nodes_by_queue, nodes_of
 from service.store import (
     Ingested,
     RefusedRecordError,
@@ -363,7 +363,9 @@ class TakingQueues:
             is_counted = isinstance(body, LiveRunningBody) and not body.exclusive
             taken = job.submission if is_counted else body.taken(job.submission, nodes)
             hidden = self._hide(taken)
-            jobs.append(job if hidden is job.submission else replace(job, submission=hidden))
+            share = gpu_share(body.gpus, nodes_of(nodes, taken.queue))
+            is_same = hidden is job.submission and not share
+            jobs.append(job if is_same else replace(job, submission=hidden, gpu_share=share))
             if place % JOBS_PER_TURN == JOBS_PER_TURN - 1:
                 await asyncio.sleep(0)
         return jobs

@@ -350,7 +350,7 @@ def job_answer(job: LiveJob, queue: LiveQueue) -> LiveJobAnswer:
         queue=submission.queue,
         application=submission.application,
         requested_walltime=submission.requested_walltime,
-        requested_processors=job.processors,
+        requested_processors=submission.requested_processors or 1,
         submit_time=submission.submit_time,
         position=forecast.position if forecast else None,
         predicted_walltime=milliseconds(forecast.predicted, submission.requested_walltime)

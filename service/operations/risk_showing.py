@@ -57,7 +57,7 @@ def at_risk_answer(found: RunningRisk, least: float) -> AtRiskJobAnswer:
         queue=submission.queue,
         application=submission.application,
         requested_walltime=submission.requested_walltime,
-        requested_processors=job.processors,
+        requested_processors=submission.requested_processors or 1,
         start_time=start,
         elapsed=round(elapsed, 3),
         limit_time=start + submission.requested_walltime,

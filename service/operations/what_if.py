@@ -39,10 +39,11 @@ from service.live_queue.snapshot import (
     JobState,
     LiveJob,
     NoInterval,
+    QueueSnapshot,
     RuntimeEstimate,
     pool_places,
 )
-from service.live_queue.taken_processors import longest_of
+from service.live_queue.taken_processors import gpu_share, longest_of, nodes_by_queue, nodes_of
 from service.live_queue.told_starts import Calibration
 from service.operations.predicting import limit_answer
 from service.operations.request_reports import suggested_request
@@ -190,7 +191,7 @@ class WhatIf:
             return "no-snapshot" if self._keeper.of(cluster) is None else "no-forecast"
         pools = forecast.queue.snapshot.pools
         pool = pools[pool_places(pools)[request.queue]]
-        if (request.requested_processors or 1) > pool.processors:
+        if added_job(forecast.queue.snapshot, request).processors > pool.processors:
             return "too-large"
         return "not-planned" if forecast.queue.unplayed else None
 
@@ -235,7 +236,7 @@ class WhatIf:
             with_job(
                 queue.snapshot,
                 columns,
-                LiveJob(submission=replace(request, job_id="added"), state=JobState.WAITING),
+                added_job(queue.snapshot, request),
                 estimate,
             )
             for request, estimate in jobs
@@ -252,6 +253,17 @@ class WhatIf:
             )
             for job in queue.snapshot.jobs
         ]
+
+
+def added_job(snapshot: QueueSnapshot, request: Submission) -> LiveJob:
+    """Return the job that waits at the end of a queue."""
+    nodes = nodes_of(nodes_by_queue(snapshot.queue_nodes), request.queue)
+    gpus = request.facts.gpus if request.facts else None
+    return LiveJob(
+        submission=replace(request, job_id="added"),
+        state=JobState.WAITING,
+        gpu_share=gpu_share(gpus, nodes),
+    )
 
 
 def last_predicted(queue: LiveQueue, job: LiveJob) -> float:
@@ -295,7 +307,7 @@ def in_gap(
     place = pool_places(queue.snapshot.pools)[request.queue]
     by_requests = queue.snapshot.rules.plans_by == "requests"
     length = request.requested_walltime if by_requests else estimate.runtime
-    start = pools[place].first_gap(request.requested_processors or 1, length)
+    start = pools[place].first_gap(added_job(queue.snapshot, request).processors, length)
     none = JobTimes(np.array([]), None, None)
     return PoolForecast(
         starts=JobTimes(np.array([start]), None, None),

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from service.adapters.slurm_fields import gpus_in_gres
 from service.live_queue.taken_processors import QueueNodes
 from terminal.words import clock
 
@@ -19,7 +20,7 @@ class NodeProcessors(Struct, frozen=True, kw_only=True):
     Attributes:
         usable: processors that run jobs or could; not those that are down or drained.
         processors: all of them.
-        sockets, cores: numbers of them, as configured; 0 where sinfo does not show them.
+        sockets, cores, gpus: numbers of them, as configured; 0 where sinfo does not show them.
         partitions: names of all, and of those whose jobs take whole nodes.
     """
 
@@ -27,6 +28,7 @@ class NodeProcessors(Struct, frozen=True, kw_only=True):
     processors: int = 0
     sockets: int = 0
     cores: int = 0
+    gpus: int = 0
     partitions: frozenset[str]
     whole: frozenset[str] = frozenset()
 
@@ -55,6 +57,7 @@ class Machine(Struct, frozen=True, kw_only=True):
         ((kind, _),) = Counter(
             (node.processors, part_of(node, self.takes)) for node in nodes
         ).most_common(1)
+        per_gpu = Counter(node.processors // node.gpus for node in nodes if node.gpus)
         whole = self.takes == "node" or any(partition in node.whole for node in nodes)
         return QueueNodes(
             queue=partition,
@@ -62,6 +65,7 @@ class Machine(Struct, frozen=True, kw_only=True):
             unit=kind[1],
             whole=whole,
             longest=self.longest.get(partition),
+            per_gpu=per_gpu.most_common(1)[0][0] if per_gpu else 0,
         )
 
 
@@ -87,7 +91,7 @@ def read_nodes(printed: str) -> dict[str, NodeProcessors]:
     """Return the nodes by name; unreadable lines are left out."""
     nodes: dict[str, NodeProcessors] = {}
     for line in printed.splitlines():
-        name, partition, counts, shared, shape = (*line.strip().split("|"), *[""] * 5)[:5]
+        name, partition, counts, shared, shape, _, gres = _words(line)[:7]
         numbers = counts.split("/")
         if not name or len(numbers) != 4 or not all(part.isdecimal() for part in numbers):
             continue
@@ -99,6 +103,7 @@ def read_nodes(printed: str) -> dict[str, NodeProcessors]:
             processors=int(numbers[3]),
             sockets=sockets,
             cores=cores,
+            gpus=gpus_in_gres(gres),
             partitions=(node.partitions if node else frozenset()) | {partition},
             whole=(node.whole if node else frozenset()) | whole,
         )
@@ -107,9 +112,14 @@ def read_nodes(printed: str) -> dict[str, NodeProcessors]:
 
 def read_longest(printed: str) -> dict[str, float]:
     """Return the largest limits of partitions in seconds; those without one are left out."""
-    lines = (line.strip().split("|") for line in printed.splitlines())
-    written = {line[1]: clock(line[5]) for line in lines if len(line) == 6}
+    lines = map(_words, printed.splitlines())
+    written = {line[1]: clock(line[5]) for line in lines if line[5]}
     return {name: seconds for name, seconds in written.items() if seconds}
+
+
+def _words(line: str) -> list[str]:
+    """Return what sinfo shows of a node; empty words for what it does not show."""
+    return [*line.strip().split("|"), *[""] * 7]
 
 
 def _whole(words: Iterable[str]) -> list[int]:

@@ -27,8 +27,8 @@ MULTIFACTOR = "priority/multifactor"
 POLICY = "conservative"
 """Slurm's backfill scheduler plans a start for every job that it looks at."""
 
-NODE_FORMAT = "%N|%R|%C|%h|%z|%l"
-"""Format: node, partition, processors by use, OverSubscribe, sockets:cores:threads, MaxTime."""
+NODE_FORMAT = "%N|%R|%C|%h|%z|%l|%G"
+"""Format: node, partition, processors by use, OverSubscribe, sockets:cores:threads, limit, Gres."""
 
 LONGEST_AGE = 7 * 24 * 3600
 """Slurm's default of PriorityMaxAge, in seconds."""

@@ -16,9 +16,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from predictors.jobs import LONGEST, MOST_MEMORY, Submission
-from service.adapters.slurm_fields import KIBIBYTES_PER_MEBIBYTE, prediction_id_of, queue_of
+from service.adapters.slurm_fields import (
+    KIBIBYTES_PER_MEBIBYTE,
+    gpus_in_gres,
+    prediction_id_of,
+    queue_of,
+)
 from service.adapters.values import count, number, text
 from service.live_queue.taken_processors import (
+    MOST_PROCESSORS,
     ProcessorRequest,
     QueueNodes,
     nodes_by_queue,
@@ -114,6 +120,7 @@ class SqueueJob(Struct, gc=False):
     tres_per_job: Any = None
     tres_per_node: Any = None
     tres_per_task: Any = None
+    gres_detail: Any = None
     memory_per_cpu: Any = None
     memory_per_node: Any = None
 
@@ -302,10 +309,9 @@ def submission_of(
 
 def request_of(record: SqueueJob, asked: int) -> ProcessorRequest:
     """Return what a waiting job asks for, GPUs with processors of their own included."""
-    node_count, tasks = count(record.node_count) or 1, count(record.tasks) or 1
-    per_gpu, gpus = _gpus(record.cpus_per_tres), _gpus(record.tres_per_job)
-    gpus = gpus or node_count * _gpus(record.tres_per_node) or tasks * _gpus(record.tres_per_task)
-    least = (asked, node_count * (count(record.minimum_cpus_per_node) or 1), gpus * per_gpu)
+    node_count, for_gpus = count(record.node_count) or 1, gpus_in_gres(record.cpus_per_tres)
+    of_nodes = node_count * (count(record.minimum_cpus_per_node) or 1)
+    least = (asked, of_nodes, gpus_of(record) * for_gpus)
     threads = count(record.threads_per_core)
     if tasks_of_core := count(record.tasks_per_core):
         threads = min(threads or LARGEST_CORE, tasks_of_core * (count(record.cpus_per_task) or 1))
@@ -317,10 +323,16 @@ def request_of(record: SqueueJob, asked: int) -> ProcessorRequest:
     )
 
 
-def _gpus(tres: Any) -> int:
-    """Return the number in ``gres:gpu:4`` or ``gres/gpu:a100:2,gres/gpu:v100:1``; 0 without."""
-    kinds = text(tres) or ""
-    return sum(count(kind.rpartition(":")[2]) or 1 for kind in kinds.split(",") if "gpu" in kind)
+def gpus_of(record: SqueueJob) -> int:
+    """Return the GPUs that a running job has, or a waiting one asks for."""
+    given = sum(map(gpus_in_gres, _words(record.gres_detail)))
+    nodes, tasks = count(record.node_count) or 1, count(record.tasks) or 1
+    return (
+        given
+        or gpus_in_gres(record.tres_per_job)
+        or nodes * gpus_in_gres(record.tres_per_node)
+        or tasks * gpus_in_gres(record.tres_per_task)
+    )
 
 
 def _words(value: Any) -> list[Any]:
@@ -439,6 +451,8 @@ def fields(record: SqueueJob, submission: Submission) -> dict[str, Any]:
     job_fields.pop("cluster")
     if array := number(record.array_job_id):
         job_fields["array"] = f"{array:.0f}"
+    if gpus := gpus_of(record):
+        job_fields["gpus"] = min(gpus, MOST_PROCESSORS)
     if prediction_id := prediction_id_of(record.admin_comment):
         job_fields["prediction_id"] = prediction_id
     return job_fields

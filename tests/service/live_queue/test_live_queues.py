@@ -69,6 +69,21 @@ def test_tasks_beyond_the_limit_of_their_array_start_one_after_the_other(live):
     assert found["40_3"] == ("waiting", "JobArrayTaskLimit")
 
 
+def test_jobs_wait_for_gpus_while_processors_are_free(live):
+    nodes = [{"queue": "short", "processors": 4, "per_gpu": 2}]
+    running = job("50", 1, 300, start_time=NOW - 100, gpus=2)
+    waiting = [job("51", 1, 90, gpus=1), job("52", 1, 60, queue="other", gpus=1)]
+    view = put(live, queue(running=[running], waiting=waiting, queue_nodes=nodes))
+    assert starts(view) == {"50": -100, "51": 200, "52": 290}, "the first pool serves both queues"
+    assert [each["requested_processors"] for each in view["jobs"]] == [1, 1, 1]
+    assert view["pools"][0]["used"] == 4
+    asked = {"requested_walltime": 30, "requested_processors": 1, "queue": "short"}
+    for gpus, start in ((0, 290), (1, 290), (3, None)):
+        body = {"submission": {**asked, "gpus": gpus}}
+        found = live.post(WHAT_IF, body).json()["as_written"]["start_time"]
+        assert found == (start and NOW + start), gpus
+
+
 def test_pools_do_not_wait_for_one_another(live):
     pools = [{"processors": 4, "queues": ["short"]}, {"processors": 4, "queues": ["long"]}]
     waiting = [WIDE, {**WIDE, "job_id": "35", "queue": "long"}]

@@ -12,14 +12,22 @@ import msgspec
 import pytest
 
 from service.adapters.job_scripts import request_in
+from service.adapters.slurm_fields import gpus_in_gres
 from service.contract.bodies import AskedSubmission
 from service.live_queue.taken_processors import nodes_by_queue
-from service.slurm_updater.machine import Machine, read_nodes, takes_of
+from service.slurm_updater.machine import Machine, read_longest, read_nodes, takes_of
 from service.slurm_updater.squeue import read_live_queue, read_queue
 
-RECORDED = json.loads(
-    (Path(__file__).parents[2] / "data" / "slurm" / "taken_22.05.json").read_text("utf-8")
-)
+SLURM = Path(__file__).parents[2] / "data" / "slurm"
+RECORDED = json.loads((SLURM / "taken_22.05.json").read_text("utf-8"))
+GPUS = json.loads((SLURM / "gpus_22.05.json").read_text("utf-8"))
+"""Jobs while they waited and while they ran, on a node of four GPUs and one of two and two."""
+GPU_NODES = """\
+n0|short|16/0/0/16|NO|2:4:2|1:00:00|gpu:a100:4
+n1|short|16/0/0/16|NO|2:4:2|1:00:00|gpu:a100:2,gpu:v100:2(S:0-1)
+n2|short|16/0/0/16|NO|2:4:2|1:00:00|(null)
+n2|plain|16/0/0/16|NO|2:4:2|1:00:00|(null)
+"""
 SINFO = "n0|short|0/16/0/16|EXCLUSIVE|2:4:2\nn0|long|0/16/0/16|NO|2:4:2\n"
 SPREAD = "-p long -n 2 --gpus-per-task=1 --cpus-per-gpu=3"
 """Took a node for each task, and a whole core for its third processor: 8 in place of 6."""
@@ -111,3 +119,39 @@ def test_what_a_job_takes_at_least_is_in_slurms_configuration(select, parameters
 def test_nodes_of_a_partition_are_its_most_frequent_kind(sinfo, takes, found):
     (nodes,) = Machine(nodes=read_nodes(sinfo), takes=takes).queue_nodes()
     assert (nodes.processors, nodes.unit, nodes.whole) == found
+
+
+@pytest.mark.parametrize("recorded", GPUS, ids=lambda each: each["asked"])
+def test_gpus_that_a_job_asks_for_are_those_that_a_real_slurm_gave_it(recorded):
+    jobs = {"jobs": [recorded["waiting"], recorded["running"] | {"job_id": 99}]}
+    queue = read_live_queue(BytesIO(json.dumps(jobs).encode()), "hill")
+    asked, given = (msgspec.json.decode(queue[kind][0]) for kind in ("waiting", "running"))
+    if "--exclusive" in recorded["asked"]:
+        assert (asked["gpus"], given["gpus"]) == (1, 4), "the whole node's"
+        return
+    assert asked.get("gpus") == given.get("gpus")
+    assert ("gpus" in given) == ("gpu" in recorded["asked"])
+
+
+def test_each_gpu_of_a_partition_stands_for_its_share_of_a_node():
+    nodes = nodes_by_queue(Machine(nodes=read_nodes(GPU_NODES), takes="core").queue_nodes())
+    assert {name: each.per_gpu for name, each in nodes.items()} == {"short": 4, "plain": 0}
+    assert read_longest(GPU_NODES) == {"short": 3600.0, "plain": 3600.0}
+
+
+@pytest.mark.parametrize(
+    ("gres", "gpus"),
+    [
+        ("gres:gpu", 1),
+        ("gres/gpu:a100:2,gres/gpu:v100=1", 3),
+        ("gpu:a100:4(IDX:0,2-4)", 4),
+        ("gpu:1g.5gb:7(S:0-1),shard:28", 7),
+        ("gpu:0", 0),
+        ("gpu:(IDX:)(", 1),
+        ("(null)", 0),
+        (["gpu:2"], 0),
+        (None, 0),
+    ],
+)
+def test_gpus_are_counted_in_whatever_slurm_writes(gres, gpus):
+    assert gpus_in_gres(gres) == gpus
