@@ -72,9 +72,9 @@ def test_tasks_beyond_the_limit_of_their_array_start_one_after_the_other(live):
 def test_jobs_wait_for_gpus_while_processors_are_free(live):
     nodes = [{"queue": "short", "processors": 4, "per_gpu": 2}]
     running = job("50", 1, 300, start_time=NOW - 100, gpus=2)
-    waiting = [job("51", 1, 90, gpus=1), job("52", 1, 60, queue="other", gpus=1)]
+    waiting = [job("51", 1, 90, gpus=2), job("52", 1, 60, gpus=1)]
     view = put(live, queue(running=[running], waiting=waiting, queue_nodes=nodes))
-    assert starts(view) == {"50": -100, "51": 200, "52": 290}, "the first pool serves both queues"
+    assert starts(view) == {"50": -100, "51": 200, "52": 290}
     assert [each["requested_processors"] for each in view["jobs"]] == [1, 1, 1]
     assert view["pools"][0]["used"] == 4
     asked = {"requested_walltime": 30, "requested_processors": 1, "queue": "short"}
