@@ -5,7 +5,6 @@ import gzip
 import io
 import lzma
 import os
-import shutil
 import sys
 import zlib
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from terminal.exit_codes import ExitCode
+from terminal.new_files import create_anew, refuse_foreign
 
 STANDARD_STREAM = "-"
 
@@ -279,7 +279,11 @@ def whole_file(path: Path) -> Iterator[Path]:
 
     Until then, and after an error, an existing file stays. A pipe, a device, or a file in a
     directory that cannot be written is written as it is.
+
+    Raises:
+        PermissionError: another user's link leads there, see ``refuse_foreign``.
     """
+    refuse_foreign(path)
     target = path.resolve()
     is_special = target.exists() and not target.is_file()
     if is_special or not os.access(target.parent, os.W_OK):
@@ -287,9 +291,9 @@ def whole_file(path: Path) -> Iterator[Path]:
         return
     unfinished = target.with_name(f".unfinished.{target.name}")
     try:
-        unfinished.touch()
+        os.close(create_anew(unfinished, 0o666))
         if target.exists():
-            shutil.copymode(target, unfinished)
+            unfinished.chmod(target.stat().st_mode & 0o777)
         yield unfinished
         unfinished.replace(target)
     finally:

@@ -3,6 +3,7 @@
 What the service has not acknowledged is sent again; what was sent twice counts once.
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -38,11 +39,20 @@ class Position:
     def move(self, day, offset):
         """Store a new position atomically."""
         self.day, self.offset = day, offset
-        with open(self.path + ".new", "w") as file:
-            json.dump({"day": day, "offset": offset}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(self.path + ".new", self.path)
+        store({"day": day, "offset": offset}, self.path)
+
+
+def store(value, path):
+    """Store a JSON value atomically; no link is followed, and no pipe opened."""
+    new = path + ".new"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(new)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with open(os.open(new, flags, 0o644), "w") as file:
+        json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
 
 
 def batches(directory, position):

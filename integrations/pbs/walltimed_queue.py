@@ -478,7 +478,8 @@ def extend(running, options):
     for job, walltime in granted(called(body, options, "POST", "longer-limits")):
         if before.get(job, LONGEST) < walltime <= asked.get(job, 0):
             noted[job] = before[job]
-            note(noted, options.extended)
+            last = dict(list(noted.items())[-MOST_NOTED:])  # jobs that were extended
+            walltimed_accounting.store(last, options.extended)
             printed_by([options.qalter, "-l", f"walltime={walltime}", job], options.timeout)
             print(f"{job}: walltime extended from {before[job]:.0f} to {walltime} s", flush=True)
 
@@ -512,16 +513,6 @@ def noted_in(path):
             return decoded(file.read())
     except FileNotFoundError:
         return {}
-
-
-def note(noted, path):
-    """Store the last jobs that were extended."""
-    last = dict(list(noted.items())[-MOST_NOTED:])
-    with open(path + ".new", "w") as file:
-        json.dump(last, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(path + ".new", path)
 
 
 def advice_about(error, options):

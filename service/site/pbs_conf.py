@@ -113,6 +113,6 @@ def open_log(group: str) -> None:
         CommandError: there is no such group or directory.
     """
     try:
-        os.chown(private_directory(), -1, grp.getgrnam(group).gr_gid)
+        os.lchown(private_directory(), -1, grp.getgrnam(group).gr_gid)
     except (KeyError, OSError) as error:
         raise CommandError(f"chgrp {group} {private_directory()} failed: {error}.") from error

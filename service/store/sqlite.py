@@ -5,7 +5,7 @@ import mmap
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -28,6 +28,7 @@ from service.store.database import (
     StoreUnavailableError,
 )
 from service.store.rows import COMPLETION, completion_of
+from terminal.new_files import refuse_foreign
 
 _BUSY_SECONDS = 5.0
 _CACHE_KIB = 65_536
@@ -68,6 +69,10 @@ class SqliteDatabase(Database):
 
     def _connect(self, busy_seconds: float = _BUSY_SECONDS) -> sqlite3.Connection:
         """Open the file, which must exist; transactions begin explicitly."""
+        try:
+            refuse_foreign(self.file)
+        except PermissionError as error:
+            raise StoreUnavailableError(f"{error.filename}: {error.strerror}.") from error
         connection = sqlite3.connect(
             f"file:{quote(str(self.file))}?mode=rw",
             uri=True,
@@ -94,18 +99,26 @@ class SqliteDatabase(Database):
         """Create the file, readable only to its owner, unless it exists; and turn on WAL."""
         try:
             if not self.file.exists():
-                os.close(os.open(self.file, os.O_CREAT, 0o600))
-                self._give_away(self.file)
+                os.close(self._opened(self.file))
         except OSError as error:
             raise StoreUnavailableError(f"{self.file} cannot be made: {error.strerror}.") from error
         with self.reading() as connection:
             connection.exec_driver_sql("PRAGMA journal_mode = wal")
 
-    def _give_away(self, file: Path) -> None:
-        """Give a file that root creates in the service's directory to the service."""
+    def _opened(self, file: Path) -> int:
+        """Open a file in the service's directory; one that root creates there is the service's.
+
+        No link is followed: root would give away the file to which it leads.
+        """
+        flags, descriptor = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, -1
+        with suppress(FileExistsError):
+            descriptor = os.open(file, flags | os.O_CREAT | os.O_EXCL, 0o600)
+        if descriptor < 0:
+            return os.open(file, flags)
         owner = self.file.parent.stat()
         if os.geteuid() == 0 and owner.st_uid:
-            os.chown(file, owner.st_uid, owner.st_gid)
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+        return descriptor
 
     def start_writing(self, connection: Connection) -> None:
         """Take the write lock at once: a transaction that begins as reader cannot wait for it."""
@@ -148,8 +161,7 @@ class SqliteDatabase(Database):
         """Lock a file beside the history."""
         file = self.file.with_name(f"{self.file.name}-tuning")
         try:
-            descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
-            self._give_away(file)
+            descriptor = self._opened(file)
         except OSError as error:
             raise StoreUnavailableError(f"{file} cannot be made: {error.strerror}.") from error
         try:

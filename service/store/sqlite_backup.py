@@ -9,8 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from service.store.database import StoreDamagedError, StoreError, StoreUnavailableError
-
-OWNER_ONLY = 0o600
+from terminal.new_files import create_anew, refuse_foreign
 
 _LAST_PLACE = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'completions'"
 _RAISE_LAST_PLACE = "UPDATE sqlite_sequence SET seq = ? WHERE name = 'completions' AND seq < ?"
@@ -34,11 +33,12 @@ def back_up(file: Path, copy: Path) -> None:
         FileInTheWayError: the file exists.
         StoreUnavailableError: the copy cannot be written.
     """
-    if copy.exists():
+    if os.path.lexists(copy):
         raise FileInTheWayError(f"{copy} is there already: name another file.")
     unfinished = copy.with_name(f".{copy.name}.unfinished")
     try:
-        make_private(unfinished)
+        refuse_foreign(copy)
+        os.close(create_anew(unfinished))
         with closing(connect(file)) as connection:
             connection.execute("VACUUM INTO ?", (str(unfinished),))
         write_through(unfinished)
@@ -67,7 +67,8 @@ def restore(copy: Path, file: Path, *, aside: Path, bring_up: Callable[[Path], N
     """
     unfinished = file.with_name(f".{file.name}.unfinished")
     try:
-        make_private(unfinished)
+        refuse_foreign(file)
+        os.close(create_anew(unfinished))
         shutil.copyfile(copy, unfinished)
         check_whole(unfinished, name=copy)
         bring_up(unfinished)
@@ -87,12 +88,6 @@ def restore(copy: Path, file: Path, *, aside: Path, bring_up: Callable[[Path], N
     finally:
         for leftover in (unfinished, *companions(unfinished)):
             leftover.unlink(missing_ok=True)
-
-
-def make_private(file: Path) -> None:
-    """Create an empty file that only its owner can read, in place of an existing one."""
-    os.close(os.open(file, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, OWNER_ONLY))
-    file.chmod(OWNER_ONLY)
 
 
 def check_whole(file: Path, *, name: Path) -> None:
@@ -169,7 +164,8 @@ def companions(file: Path) -> tuple[Path, Path]:
 
 
 def connect(file: Path) -> sqlite3.Connection:
-    """Open an existing database."""
+    """Open an existing database, unless another user's link leads to it."""
+    refuse_foreign(file)
     return sqlite3.connect(f"file:{quote(str(file))}?mode=rw", uri=True, timeout=1.0)
 
 
@@ -177,7 +173,7 @@ def like(file: Path, other: Path) -> None:
     """Give a file to the owner of another one, if this user may."""
     owner = other.stat()
     with suppress(PermissionError):
-        os.chown(file, owner.st_uid, owner.st_gid)
+        os.lchown(file, owner.st_uid, owner.st_gid)
 
 
 def write_through(path: Path) -> None:

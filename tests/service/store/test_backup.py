@@ -258,7 +258,7 @@ def test_what_root_restores_belongs_to_the_service_as_its_directory_does(
     sqlite_store.close()
     sqlite_file.unlink()
     given = {}
-    monkeypatch.setattr(os, "chown", lambda path, user, _: given.update({Path(path).name: user}))
+    monkeypatch.setattr(os, "lchown", lambda path, user, _: given.update({Path(path).name: user}))
     restored(tmp_path / "copy", sqlite_store, tmp_path)
     assert given == {f".{sqlite_file.name}.unfinished": tmp_path.stat().st_uid}
 
