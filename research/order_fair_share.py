@@ -161,7 +161,7 @@ def asked(path: Path, method: str) -> tuple[Workload, Integers]:
 def play_within(path: Path, method: str) -> Effects:
     """Play a log under each site with orders within users and accounts."""
     workload, mean = asked(path, method)
-    lengths = {REQUESTED: workload.request, "mean": mean, EXACT: workload.runtime}
+    lengths = {"requests": workload.request, "mean": mean, EXACT: workload.runtime}
     parties = {"in users": workload.trace.user, "in accounts": accounts_of(workload)}
     found = {}
     for site, weights in SITES.items():
