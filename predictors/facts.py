@@ -1,7 +1,6 @@
 """Further facts of a submission: optional, and text among them known by hashes only."""
 
 import re
-from base64 import b32encode
 from collections.abc import Callable
 from hashlib import blake2s
 
@@ -13,23 +12,20 @@ Feature = float | str
 MOST_FEATURES = 8
 """Most named numbers and words of a site's own that a submission may have."""
 
-HASH_MARK, HASH_LENGTH = "~", 10
-"""Beginning of a hash in place of a text, and the characters behind it: 50 bits."""
-
 FEATURE = "feature "
 """Begins the kind of a word that is a feature."""
 
-HASHED_BYTES = 10
-"""Bytes of a digest that are encoded: those of the characters, and no padding."""
+HASHED_BYTES = 4
+"""Bytes of a digest that stand for a text: runs of one user are compared, and runs of one name."""
 
-_HASH = re.compile(rf"{HASH_MARK}[a-z2-7]{{{HASH_LENGTH}}}")
+_HASH = re.compile("~[0-9a-f]{8}~")
 _UNPRINTABLE = re.compile(r"[^ -~]+")
 _DIGITS = re.compile(r"\d+")
 _LAUNCHERS = frozenset({"sbatch", "salloc", "srun", "qsub"})
 
 
 class Facts(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """Facts beyond those of a ``Submission``; the order of the attributes is that of stored rows.
+    """Facts beyond those of a ``Submission``; stored rows hold them in the order of the attributes.
 
     Attributes:
         script_hash: of the job script without blanks, comments and numbers.
@@ -139,8 +135,21 @@ def hash_by(digest: Callable[[str], bytes], kind: str, text: str) -> str:
         return text
     if not kind.startswith(FEATURE):
         text = normalised(kind, text)
-    code = b32encode(digest(f"{kind}\0{text}")[:HASHED_BYTES]).decode().lower()
-    return f"{HASH_MARK}{code[:HASH_LENGTH]}"
+    return hash_text(int.from_bytes(digest(f"{kind}\0{text}")[:HASHED_BYTES], "big"))
+
+
+def hash_text(number: int) -> str:
+    """Return the text of a hash.
+
+    >>> hash_text(64_206)
+    '~0000face~'
+    """
+    return f"~{number:08x}~"
+
+
+def hash_number(kind: str, text: str) -> int:
+    """Return the number of a hash; of another text, that of its hash without a key."""
+    return int(unkeyed(kind, text)[1:-1], 16)
 
 
 def normalised(name: str, text: str) -> str:

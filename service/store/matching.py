@@ -9,7 +9,8 @@ from sqlalchemy import Connection
 
 from predictors.facts import Facts
 from predictors.jobs import Completion
-from service.store.rows import BatchStatement, ReportedCompletion, decode_facts
+from service.store.packed_facts import unpacked
+from service.store.rows import BatchStatement, ReportedCompletion
 
 TOLERANCE_SECONDS = 2.0
 """Seconds by which the clocks of a submit filter and of the resource manager may differ."""
@@ -34,7 +35,7 @@ class OpenPrediction(Struct, frozen=True, gc=False):
     estimates: str
     bounds: str | None
     coverage: float | None
-    facts: str | None
+    facts: bytes | None
 
 
 _Index = defaultdict[tuple[str | None, ...], list[OpenPrediction]]
@@ -210,9 +211,9 @@ class _Candidates:
     def facts_of(self, item: ReportedCompletion) -> Facts | None:
         """Return the facts of a run's prediction; the tasks of an array name the same one."""
         if (named := named_by(item, self._by_id)) is not None:
-            return decode_facts(named.facts)
+            return unpacked(named.facts)
         match = None if (item.prediction_id or "") in self._by_id else self.take(item)
-        return decode_facts(match.prediction.facts) if match else None
+        return unpacked(match.prediction.facts) if match else None
 
     def _others(self, item: ReportedCompletion, chosen: OpenPrediction) -> Iterator[OpenPrediction]:
         """Yield the job's other predictions: those by job id, and the one at submission.

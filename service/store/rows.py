@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import BigInteger, Connection, CursorResult, Double, Table, Text
+from sqlalchemy import BigInteger, Connection, CursorResult, Double, LargeBinary, Table, Text
 from sqlalchemy.types import TypeEngine
 
-from predictors.facts import Facts
 from predictors.jobs import Basis, Completion, Interval, Status, Submission
+from service.store.packed_facts import packed, unpacked
 from service.store.tables import completions, predictions
 
 RowBatch = Sequence[tuple[Any, ...]]
@@ -24,7 +24,12 @@ RowBatch = Sequence[tuple[Any, ...]]
 _ROWS_AT_ONCE = 512
 
 
-_TYPES: Mapping[type[TypeEngine[Any]], str] = {Text: "text", Double: "float8", BigInteger: "int8"}
+_TYPES: Mapping[type[TypeEngine[Any]], str] = {
+    Text: "text",
+    Double: "float8",
+    BigInteger: "int8",
+    LargeBinary: "bytea",
+}
 
 
 def columns_of(table: Table, *, but: Collection[str] = ()) -> dict[str, str]:
@@ -119,7 +124,10 @@ def _slices(rows: RowBatch) -> Iterator[RowBatch]:
 
 
 def _json_array(types: Sequence[str], _: int) -> str:
-    fields = ", ".join(f"(item->>{place})::{name}" for place, name in enumerate(types))
+    fields = ", ".join(
+        f"decode(item->>{place}, 'base64')" if name == "bytea" else f"(item->>{place})::{name}"
+        for place, name in enumerate(types)
+    )
     return f"SELECT {fields} FROM jsonb_array_elements(%s::jsonb) AS item"  # noqa: S608 - of types
 
 
@@ -223,7 +231,7 @@ def submission_row(job: Submission) -> tuple[Any, ...]:
 def completion_row(run: Completion) -> tuple[Any, ...]:
     """Return a completion as a row, in the column order COMPLETION."""
     end = (run.start_time, run.end_time, run.runtime, _NAMES[run.status])
-    known = (1 if run.interactive else None, encode_facts(run.submission.facts), run.extended_to)
+    known = (1 if run.interactive else None, run.extended_to, packed(run.submission.facts))
     return (*submission_row(run.submission), *end, *known)
 
 
@@ -243,23 +251,10 @@ def prediction_row(prediction: RecordedPrediction) -> tuple[Any, ...]:
         msgspec.json.encode(prediction.bounds).decode() if prediction.bounds else None,
         prediction.coverage if prediction.bounds else None,
         prediction.underestimation_rate,
-        encode_facts(prediction.submission.facts),
         prediction.basis.jobs if prediction.basis else None,
         prediction.basis.reason if prediction.basis else None,
+        packed(prediction.submission.facts),
     )
-
-
-def encode_facts(facts: Facts | None) -> str | None:
-    """Return facts as they are stored, None for none."""
-    return None if facts is None else msgspec.json.encode(facts).decode()
-
-
-_FACTS = msgspec.json.Decoder(Facts)
-
-
-def decode_facts(facts: str | None) -> Facts | None:
-    """Return the facts from a column of that name."""
-    return None if facts is None else _FACTS.decode(facts)
 
 
 def decode_estimates(estimates: str) -> dict[str, float]:
@@ -287,12 +282,12 @@ def completion_of(row: tuple[Any, ...]) -> Completion:
             requested_processors=row[8],
             requested_memory=row[9],
             submit_time=row[10],
-            facts=decode_facts(row[16]),
+            facts=unpacked(row[17]),
         ),
         start_time=row[11],
         end_time=row[12],
         runtime=row[13],
         status=_STATUSES[row[14]],
         interactive=bool(row[15]),
-        extended_to=row[17],
+        extended_to=row[16],
     )

@@ -102,8 +102,8 @@ completions = Table(
     Column("runtime", Double, nullable=False),
     Column("status", Text, nullable=False),
     Column("interactive", BigInteger),  # 1, or nothing
-    Column("facts", Text),  # JSON, or nothing
     Column("extended_to", Double),  # limit at the end, if longer than requested
+    Column("facts", LargeBinary),  # as in packed_facts, or nothing
     PrimaryKeyConstraint("seq"),
     UniqueConstraint("cluster", "job_id", "start_time"),
     Index("ix_completions_user_end", "cluster", "user_name", "end_time"),
@@ -151,9 +151,9 @@ predictions = Table(
     Column("outcome", Text),  # NULL while open, then 'scored' or 'superseded'
     Column("runtime", Double),
     Column("ended_at", Double),  # end of the run that it was scored by
-    Column("facts", Text),  # JSON, or nothing
     Column("basis_jobs", BigInteger),
     Column("basis_reason", Text),
+    Column("facts", LargeBinary),  # as in packed_facts, or nothing
     PrimaryKeyConstraint("prediction_id"),
     # Few predictions are open at any time: the indexes hold those alone.
     *(

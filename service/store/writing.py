@@ -13,6 +13,7 @@ from predictors.facts import merged
 from predictors.jobs import Completion
 from service.store.database import RefusedRecordError
 from service.store.matching import Match, OpenPrediction, find_matches, find_named
+from service.store.packed_facts import unpacked
 from service.store.rows import (
     COMPLETION,
     PREDICTION,
@@ -22,7 +23,6 @@ from service.store.rows import (
     ReportedCompletion,
     RowBatch,
     completion_row,
-    decode_facts,
     prediction_row,
 )
 from service.store.scores import score
@@ -187,7 +187,7 @@ def _as_submitted(
             job,
             requested_walltime=recorded.requested_walltime,
             requested_memory=recorded.requested_memory,
-            facts=merged(decode_facts(recorded.facts), job.facts),
+            facts=merged(unpacked(recorded.facts), job.facts),
         )
     elif limit >= (first := first_limits.get(_run_of(run), limit)) + LEAST_EXTENSION:
         job = msgspec.structs.replace(job, requested_walltime=first)

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from base64 import b32encode
 from importlib.metadata import version
 
 import pytest
@@ -9,10 +10,13 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from msgspec import to_builtins
+from msgspec.structs import replace
 from runs import a_run, predicted, reported
 from sqlalchemy import NullPool, create_engine, inspect
 
 from migrations import NEWEST
+from predictors.facts import Facts
 from predictors.tuning.adoption import RoundChange
 from predictors.tuning.plan import TuningPlan
 from service.store import (
@@ -204,3 +208,54 @@ def test_several_processes_may_upgrade_at_once(empty_store_url, store):
         thread.join()
     assert failures == []
     store.check()
+
+
+FULL = Facts(
+    work_dir="~0000beef~",
+    script_hash="~ffffffff~",
+    submit_line="~00000000~",
+    qos="~00000001~",
+    nodes=2,
+    gpus=0,
+    gpu_type="~00000002~",
+    array_size=16,
+    constraint="~00000003~",
+    dependency="~00000004~",
+    submit_host="~00000005~",
+    interactive=False,
+    features={"rule": "~00000006~", "größe": 3.5, "input_bytes": 7.0, "x": -5e10},
+)
+
+
+@pytest.mark.parametrize("facts", [None, FULL, Facts(qos="~0000beef~"), Facts(interactive=True)])
+def test_facts_are_those_of_before_when_they_are_packed_again(store, engine, facts):
+    store.upgrade()
+    run = a_run("1")
+    run = replace(run, submission=replace(run.submission, facts=facts))
+    store.write([reported(run)], [predicted("p", run)])
+    with engine.begin() as connection:
+        command.downgrade(alembic_config(connection), "2026_11_28_extensions")
+    with engine.begin() as connection:
+        (row,) = connection.exec_driver_sql("SELECT facts FROM completions").scalars()
+        assert row is None if facts is None else json.loads(row) == to_builtins(facts)
+    store.upgrade()
+    (found,) = store.past_runs.exported(None, 0.0, 1e11)
+    assert found.submission.facts == facts
+
+
+def test_of_hashes_of_50_bits_the_first_32_stay(store, engine):
+    store.upgrade()
+    number = 0x0123ABCD
+    run = a_run("1")
+    store.write([reported(run)])
+    with engine.begin() as connection:
+        command.downgrade(alembic_config(connection), "2026_11_28_extensions")
+    text = "~" + b32encode((number << 8).to_bytes(5, "big")).decode().lower() + "zz"
+    old = [text, *[None] * 11, {"rule": text, "size": 1.5}]
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"UPDATE completions SET facts = '{json.dumps(old)}'")
+    store.upgrade()
+    (found,) = store.past_runs.exported(None, 0.0, 1e11)
+    expected = f"~{number:08x}~"
+    features = {"rule": expected, "size": 1.5}
+    assert found.submission.facts == Facts(work_dir=expected, features=features)

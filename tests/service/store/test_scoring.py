@@ -252,7 +252,7 @@ def test_a_run_meets_its_prediction_once(store, predictions, reports, met, left)
 
 
 def test_each_task_of_an_array_has_what_was_recorded_at_its_submission(store, reader):
-    facts = Facts(array_size=2, script_hash="~aaaaaaaaaa")
+    facts = Facts(array_size=2, script_hash="~aaaaaaaa~")
     recorded = predicted("array", TWINS[0], facts=facts, requested_walltime=700.0)
     store.write([], [recorded])
     for each in (*TWINS, a_run("8", user="carol")):

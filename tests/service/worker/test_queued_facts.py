@@ -3,12 +3,12 @@
 from msgspec.structs import replace
 from runs import a_run, predicted, reported, submission
 
-from predictors.facts import Facts
+from predictors.facts import Facts, hashed, unkeyed
 from service.live_queue.snapshot import JobState, LiveJob, Pool, QueueSnapshot, SchedulerRules
 from service.worker.queued_facts import SOUGHT_SECONDS, with_facts
 
 NOW = 1e6
-FACTS = {name: Facts(script_hash=name) for name in ("one", "two", "three")}
+FACTS = {name: hashed(Facts(script_hash=name), unkeyed) for name in ("one", "two", "three")}
 
 
 def waiting(job_id, *, at=NOW - 5, user="ada", **known):
@@ -78,7 +78,8 @@ def test_two_jobs_of_one_submission_time_have_a_prediction_each(store):
     jobs = [waiting("1"), waiting("2")]
     store.write([], [recorded(f"p{n}", jobs[0], FACTS[n]) for n in ("one", "two")])
     found = with_facts(queue(*jobs), None, store.queues.facts_at_submission)
-    assert {each.script_hash for each in facts_in(found).values()} == {"one", "two"}
+    found = {each.script_hash for each in facts_in(found).values()}
+    assert found == {FACTS[name].script_hash for name in ("one", "two")}
 
 
 def test_looking_for_facts_closes_no_prediction(store):
