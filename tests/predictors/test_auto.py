@@ -144,6 +144,9 @@ def test_a_distribution_that_running_jobs_have_refuted_is_refuted_in_the_answer(
     assert answer.median > 3 * HOUR
     assert auto.predict(job).predicted_walltime == answer.predicted_walltime
     assert auto.quantiles(job, (0.5,))[0] > 3 * HOUR
+    renewed = auto.ask(job, Question(elapsed=60.0))
+    assert renewed.predicted_walltime > 3 * HOUR
+    assert renewed.median > 3 * HOUR
     for other in (replace(job, user="u2"), replace(job, application="other.out")):
         assert auto.ask(other, Question()).predicted_walltime < 120.0
 
