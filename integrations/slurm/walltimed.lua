@@ -604,8 +604,8 @@ local function soft_is_safe(version, scheduler)
 end
 
 -- A file that root made under a strict umask cannot be opened here (EACCES), and is there.
-local function is_off()
-  local file, _, code = io.open(OFF)
+local function is_off(path)
+  local file, _, code = io.open(path or OFF)
   if file then file:close() end
   return file ~= nil or code == 13
 end
@@ -691,7 +691,7 @@ local function asker(config, log)
   end
 end
 
-local walltimed = {}
+local walltimed = { is_off = is_off } -- `walltimed connect --off` reads back what it says
 
 -- A function of a job description and the partitions that does all there is to do at submission.
 function walltimed.submitter(directory, config_name)

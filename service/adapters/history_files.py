@@ -24,6 +24,7 @@ from simulator.traces.cleaning import REPLAY_RULES, clean
 from simulator.traces.completions import completions
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Reject, check_rejects
+from terminal.exit_codes import ExitCode
 from terminal.files import expanded, lines_of, name_of, read_lines
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ LONGEST_RECORD = 4 << 20
 """Most bytes of an accounting record. Those of PBS name every node of a job several times: a job on
 ten thousand nodes has a megabyte."""
 
+LARGEST_JSON = 256 << 20
+"""Most bytes of JSON: 20,000 to 100,000 jobs of ``sacct --json``, in some 1 GB of memory."""
+
+_PIECE = 1 << 20
+
 Source = str | BinaryIO
 """A path, ``-`` for standard input, or an open binary file."""
 
@@ -47,6 +53,12 @@ _EARLIEST = 315_532_800
 
 NO_UNIX_START = "of January 1970 on: the log has no UnixStartTime, so no window holds them"
 """Doubt of an SWF log of which only a replay is meaningful."""
+
+
+class LongDocumentError(ValueError):
+    """A file of JSON is longer than any that is read as a whole."""
+
+    exit_code = ExitCode.USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +125,28 @@ def read_sacct_output(source: Source, cluster: str | None, zone: tzinfo) -> Hist
     """Read sacct's output: ``--parsable2`` with column names, the XDMoD export, or ``--json``."""
     with expanded(source) as file:
         if _begins_with_json(_first_lines(file.peek())):
-            content = file.read().removeprefix(BOM_UTF8)
+            content = _whole(file, name_of(source)).removeprefix(BOM_UTF8)
             return of_records(read_sacct_json(content, cluster=cluster))
         lines = lines_of(file, name_of(source), longest=LONGEST_RECORD)
         rows = (f"{line}\n" for line in texts(lines))
         return of_records(read_sacct(rows, zone=zone, cluster=cluster))
+
+
+def _whole(file: BinaryIO, name: str) -> bytes:
+    """Return the rest of a file of JSON.
+
+    Raises:
+        LongDocumentError: it is too long to be read as a whole.
+    """
+    content = bytearray()
+    while piece := file.read(_PIECE):
+        content += piece
+        if len(content) > LARGEST_JSON:
+            raise LongDocumentError(
+                f"{name} is more than {LARGEST_JSON >> 20} MiB of JSON, which is read as a whole: "
+                "give fewer days at a time, or what `sacct --parsable2` prints."
+            )
+    return bytes(content)
 
 
 def read_pbs_log(source: Source, cluster: str | None, zone: tzinfo) -> HistoryFile:

@@ -1,14 +1,17 @@
 """The emergency stop: one file, for which filter, hook and updater look before anything else."""
 
+import os
+import pwd
 import shutil
 import stat
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 from service.site import pbs_conf as pbs
 from service.site.host_files import HostFile, read, remove, script, touch, write
-from service.site.slurm_conf import FILTER, OURS, conf_path, our_filter
+from service.site.slurm_conf import FILTER, OURS, conf_path, our_filter, values_in
 from terminal.console import CommandError
 
 OFF_SWITCH = Path("/etc/walltimed/walltimed.off")
@@ -17,6 +20,9 @@ HOOK = "the hook walltimed of PBS"
 SECONDS = 10.0
 HERE = Path("/")
 
+LUAS = ("lua", "lua5.4", "lua5.3", "lua5.1")
+
+_READ_BACK = "print(dofile(arg[1]).is_off(arg[2]))\n"
 _SHOW_HOOK = "export hook walltimed application/x-python default\n"
 
 
@@ -61,7 +67,31 @@ def filter_obstacle(directory: Path) -> str | None:
         return f"SlurmUser may not look into {OFF_SWITCH.parent}: chmod o+x {OFF_SWITCH.parent}"
     if read(ours.path) != ours.text:
         return "it is not this release's, and could not be replaced"
-    return None
+    return lua_obstacle(ours.path, values_in(read(conf_path())).get("slurmuser", "root"))
+
+
+def lua_obstacle(file: Path, user: str) -> str | None:
+    """Let Lua, where it is installed, say whether our filter is off for the user of slurmctld.
+
+    Only our filter is run, which is this release's: the site's own script may have effects.
+    """
+    lua = next(filter(None, map(shutil.which, LUAS)), None)
+    if lua is None:
+        return None
+    try:
+        known = pwd.getpwnam(user)
+        as_user: dict[str, Any] = {"user": known.pw_uid, "group": known.pw_gid, "extra_groups": []}
+        done = subprocess.run(  # noqa: S603 - fixed words
+            [lua, "-", str(file), str(OFF_SWITCH)],
+            **(as_user if os.geteuid() == 0 else {}), capture_output=True, check=False,
+            cwd="/", env={}, input=_READ_BACK, text=True, timeout=SECONDS,
+        )  # fmt: skip
+    except KeyError:
+        return f"this host knows no SlurmUser {user}"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    said = done.stdout.strip() or done.stderr.strip()
+    return None if said == "true" else f"{lua}, run as {user}, does not find {OFF_SWITCH}: {said}"
 
 
 def hook_found() -> dict[str, str | None]:

@@ -2,11 +2,14 @@
 
 import gzip
 import lzma
+import os
 import resource
 import subprocess
 
 import pytest
 from running_service import WALLTIMED
+
+from service.adapters.history_files import LARGEST_JSON
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.lengthy(60), pytest.mark.timeout(600)]
 
@@ -84,3 +87,15 @@ def test_a_bomb_is_refused_before_it_takes_memory(bomb, command, usual_memory, t
     assert code == 2, errors
     assert any(word in errors for word in ("KiB", "times its size", "malformed", "comment")), errors
     assert memory - usual_memory < MOST_MEMORY
+
+
+def test_json_that_is_too_long_is_refused_before_it_is_decoded(tmp_path, usual_memory, tell):
+    """What is read of it is bounded; the rest of the file is a hole."""
+    file = tmp_path / "sacct.json"
+    file.write_bytes(b'{"jobs": [\n')
+    os.truncate(file, LARGEST_JSON + (64 << 20))
+    code, errors, memory = outcome("import", "--dry-run", file)
+    tell(f"{file.stat().st_size >> 20} MB took {(memory - usual_memory) >> 20} MB beside the usual")
+    assert code == 2, errors
+    assert f"{file} is more than {LARGEST_JSON >> 20} MiB of JSON" in " ".join(errors.split())
+    assert memory - usual_memory < LARGEST_JSON + MOST_MEMORY / 4

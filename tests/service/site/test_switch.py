@@ -5,11 +5,11 @@ import shutil
 import stat
 
 import pytest
-from slurm_scripts import VARIANTS
+from slurm_scripts import LUAS, VARIANTS
 
 from service.cli import connect
 from service.site import pbs_conf, switch
-from service.site.host_files import script
+from service.site.host_files import HostFile, script
 from terminal.console import CommandError
 
 
@@ -90,6 +90,39 @@ def test_a_directory_into_which_slurm_may_not_look_is_told(walltimed):
     code, _, said = walltimed("connect", "--off")
     assert code == 1
     assert f"chmod o+x {switch.OFF_SWITCH.parent}" in said
+
+
+@pytest.mark.skipif(not LUAS, reason="needs Lua")
+@pytest.mark.parametrize(
+    ("installed", "says"),
+    [
+        ("is_off = function() return false end", "does not find"),
+        ("is_off = function() error('no such thing') end", "no such thing"),
+        ("", "attempt to call"),
+    ],
+)
+def test_what_lua_says_is_read_back(walltimed, connected, monkeypatch, installed, says):
+    """Of a filter that calls itself this release's and looks for something else."""
+    other = HostFile(path=connected / "walltimed.lua", text=f"return {{ {installed} }}")
+    monkeypatch.setattr(switch, "our_filter", lambda _directory: other)
+    code, printed, said = walltimed("connect", "--off")
+    assert code == 1
+    assert f"Could not turn off {other.path}" in said
+    assert says in said
+    assert "\noff: " not in printed
+
+
+@pytest.mark.skipif(not LUAS, reason="needs Lua")
+def test_lua_is_asked_as_the_user_of_slurmctld(walltimed, connected):
+    (connected / "slurm.conf").write_text("SlurmUser=no-such-user\n")
+    code, _, said = walltimed("connect", "--off")
+    assert code == 1
+    assert "this host knows no SlurmUser no-such-user" in said
+
+
+def test_a_host_without_lua_is_not_asked_for_it(connected, monkeypatch):
+    monkeypatch.setattr(switch, "LUAS", ("no-such-lua",))
+    assert switch.lua_obstacle(connected / "walltimed.lua", "root") is None
 
 
 @pytest.mark.usefixtures("host")
