@@ -8,7 +8,8 @@ runtimes by the runs that had ended, an expected future by medians, 19 others, i
 by what earlier ones missed. Beside it stands the plan by limits, as the scheduler has it. With
 --arrivals each other future also has the submissions of the same hours of an earlier week, with
 the runtimes that they had. With --anew 3 the record of told starts is empty again every three days,
-as at a new site.
+as at a new site. With --right one of the other futures is the truth, and is told from those
+that are left: the most that runtimes which are so uncertain leave.
 """
 
 import sys
@@ -31,6 +32,7 @@ from service.live_queue.forecast_record import (
     TimeInterval,
     calibrated,
 )
+from service.live_queue.playing import nearer_starts
 from service.live_queue.snapshot import JobState, LiveJob
 from service.live_queue.told_starts import Calibration, ToldRecord
 from service.worker.wait_scores import StartedJob, told_record
@@ -87,6 +89,7 @@ class Case(NamedTuple):
         hours: mean time between two forecasts of the queue.
         arrivals: whether later submissions are in the other futures.
         anew: days after which the record of told starts begins anew; 0 is never.
+        right: whether one of the other futures is the truth.
     """
 
     trace: str
@@ -95,6 +98,7 @@ class Case(NamedTuple):
     hours: float
     arrivals: bool
     anew: int = 0
+    right: bool = False
 
 
 class Queue(NamedTuple):
@@ -226,11 +230,13 @@ class Telling:
     Args:
         site: that is forecast.
         arrivals: whether later submissions are in the other futures.
+        right: whether one of these futures is the truth, which is not told.
     """
 
-    def __init__(self, site: Site, *, arrivals: bool) -> None:
+    def __init__(self, site: Site, *, arrivals: bool, right: bool) -> None:
         self._site = site
         self._arrivals = arrivals
+        self._right = right
         self._record = ToldRecord()
         self._forecasts: dict[int, JobForecast] = {}
 
@@ -238,20 +244,23 @@ class Telling:
         """Begin a new record; jobs that wait are told once more for the first time."""
         self._record, self._forecasts = ToldRecord(), {}
 
-    def tell(self, queue: Queue) -> Iterator[tuple[int, ForecastPoint]]:
-        """Yield the waiting jobs of a queue with their forecasts; times are seconds of the log."""
+    def tell(self, queue: Queue) -> Iterator[tuple[int, ForecastPoint, float]]:
+        """Yield the waiting jobs of a queue, their forecasts and starts; in seconds of the log."""
         self._score(queue.now)
         calibration = Calibration(self._record, nominal_coverage(SAMPLES))
         expected = forecast(queue.shown, BY_LIMITS)
         starts = np.array([expected.start, *self._other_starts(queue, int(expected.start.max()))])
-        limits = by_limits(queue.shown)
+        limits, true = by_limits(queue.shown), self._site.start[queue.waiting]
+        if self._right:
+            starts, true = starts[:-1], queue.now + starts[-1]
+        told = nearer_starts(list(starts))
         for row, job in enumerate(queue.waiting.tolist()):
             shown = TimeInterval(
                 lower=float(queue.now + starts[:, row].min()),
                 upper=float(queue.now + starts[:, row].max()),
                 coverage=nominal_coverage(SAMPLES),
             )
-            start = float(queue.now + expected.start[row])
+            start = float(queue.now + told[row])
             point = ForecastPoint(
                 made_at=float(queue.now),
                 start=start,
@@ -262,7 +271,7 @@ class Telling:
             )
             point = calibrated(point, calibration)
             self._forecasts.setdefault(job, JobForecast(predicted=None)).add(point)
-            yield job, point
+            yield job, point, float(true[row])
 
     def _score(self, now: int) -> None:
         """Remember how near the forecasts of the jobs came that have started by now."""
@@ -302,7 +311,7 @@ def told_starts(case: Case) -> list[ToldStart]:
     workload = usable_workload(case.trace, case.limit)
     rules = with_fields(BY_LIMITS, policy=SLURM)
     site = Site(workload, simulate(workload, rules, Estimates.named(REQUESTED)), case.method)
-    telling = Telling(site, arrivals=case.arrivals)
+    telling = Telling(site, arrivals=case.arrivals, right=case.right)
     found: list[ToldStart] = []
     seen: set[int] = set()
     window = 0
@@ -314,7 +323,7 @@ def told_starts(case: Case) -> list[ToldStart]:
         queue = site.queue(now)
         if not len(queue.waiting):
             continue
-        for job, point in telling.tell(queue):
+        for job, point, start in telling.tell(queue):
             assert point.start_interval is not None  # noqa: S101 - all futures were played
             submit = float(workload.submit[job])
             found.append(
@@ -322,7 +331,7 @@ def told_starts(case: Case) -> list[ToldStart]:
                     job=job,
                     at=point.made_at,
                     submit=submit,
-                    start=float(site.start[job]),
+                    start=start,
                     slurm=point.scheduler,
                     ours=point.start,
                     lower=point.start_interval.lower,
@@ -352,6 +361,7 @@ def main(  # noqa: PLR0913 - options of a command
     hours: Annotated[float, typer.Option(min=0.1, help="Between two forecasts.")] = 4.0,
     arrivals: Annotated[bool, typer.Option(help="Play later submissions, too.")] = False,
     anew: Annotated[int, typer.Option(min=0, help="Days after which records begin anew.")] = 0,
+    right: Annotated[bool, typer.Option(help="One of the other futures is the truth.")] = False,
     limit: Limit = None,
     processes: Processes = None,
     distributed: Distributed = None,
@@ -361,7 +371,8 @@ def main(  # noqa: PLR0913 - options of a command
     For example: python research/starts_in_twin.py *.swf.gz --limit 15000
     """
     cases = [
-        Case(part.trace, limit, method, hours, arrivals, anew) for part in log_parts(traces, limit)
+        Case(part.trace, limit, method, hours, arrivals, anew, right)
+        for part in log_parts(traces, limit)
     ]
     played = in_parallel(told_starts, cases, processes=processes, distributed=distributed)
     for case, told in zip(cases, played, strict=True):

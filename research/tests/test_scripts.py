@@ -14,6 +14,7 @@ STUDIES = (
     "floods.py",
     "gamed_order.py",
     "ladder.py",
+    "late_submissions.py",
     "least_cost.py",
     "starts_in_twin.py",
     "wait_prediction.py",

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import late_submissions
 import numpy as np
 import pytest
 from forecast_scores import coverage_by_promise
@@ -33,6 +34,26 @@ def test_with_known_runtimes_starts_come_nearer_than_by_limits(log):
     assert coverage_by_promise(told).startswith("intervals of 90% held")
 
 
+def test_a_future_that_is_the_truth_is_not_told(log):
+    case = Case(str(log), 900, "least-cost", 6.0, arrivals=False)
+    told, right = told_starts(case), told_starts(case._replace(right=True))
+    assert [each.job for each in right] == [each.job for each in told]
+    assert [each.start for each in right] != [each.start for each in told]
+    assert any(not each.lower <= each.start <= each.upper for each in right)
+
+
+def test_a_late_submission_moves_few_starts_in_the_order_of_submission(log):
+    workload = usable_workload(log, 300)
+    moves = {
+        order: late_submissions.moves_of(late_submissions.Case(str(log), 300, order, 100))
+        for order in ("fcfs", "sjf")
+    }
+    assert all(each.per_second == pytest.approx(len(workload) / workload.submit[-1], rel=0.01)
+               for each in moves.values())  # fmt: skip
+    moved = {order: np.mean(each.seconds > 60) for order, each in moves.items()}
+    assert moved["fcfs"] < moved["sjf"], "a short request goes before those that wait"
+
+
 @pytest.mark.parametrize("arrivals", [False, True])
 def test_what_is_told_does_not_know_what_comes(log, arrivals):
     workload = usable_workload(log)
@@ -43,8 +64,8 @@ def test_what_is_told_does_not_know_what_comes(log, arrivals):
     for each in (workload, changed):
         schedule = simulate(each, replace(BY_LIMITS, policy=SLURM), Estimates.named(REQUESTED))
         site = Site(each, schedule, "last-two")
-        telling = Telling(site, arrivals=arrivals)
+        telling = Telling(site, arrivals=arrivals, right=False)
         site.advance(now)
-        told.append(dict(telling.tell(site.queue(now))))
+        told.append({job: point for job, point, _ in telling.tell(site.queue(now))})
     assert told[0]
     assert told[0] == told[1]

@@ -38,6 +38,7 @@ from simulator.scheduling.forecast import (
     running_runtime,
 )
 from simulator.scheduling.semantics import Semantics
+from simulator.traces.trace import Integers
 
 FIRST_DEPTH = 500
 """Waiting jobs of a pool that are played first, before it is known what a play costs."""
@@ -50,6 +51,12 @@ LEAST_GROWTH = 1.2
 
 LEAST_COVERAGE = 0.8
 """Smallest coverage of ranges where time was too short for all futures."""
+
+NEAR_SECONDS = 3600.0
+"""Time to come within which a start is forecast where most futures have it."""
+
+SPAN_SECONDS = 1200
+"""Length of the time in which most futures have it: ten minutes off are near."""
 
 NOBODY = -1
 """Number of an owner who has no job in the queue."""
@@ -151,6 +158,31 @@ def job_times(futures: Sequence[TimesFromNow]) -> JobTimes:
     if len(futures) == 1:
         return JobTimes(futures[0], None, None)
     return JobTimes(futures[0], np.min(futures, axis=0), np.max(futures, axis=0))
+
+
+def nearer_starts(starts: Sequence[Integers]) -> Integers:
+    """Return the starts of the expected future, within the hour those of most futures.
+
+    A job starts when the first of several running jobs ends, which is mostly before the first of
+    their median ends. A start that is not in the twenty minutes in which most futures have it is
+    replaced by their middle (results/starts.txt).
+    """
+    near = np.flatnonzero(np.median(starts, axis=0) < NEAR_SECONDS)
+    ordered, jobs = np.sort(np.array(starts)[:, near], axis=0), np.arange(len(near))
+    last = (ordered <= ordered[:, None] + SPAN_SECONDS).sum(axis=1) - 1
+    first = (last - np.arange(len(starts))[:, None]).argmax(axis=0)
+    middle = (ordered[first, jobs] + ordered[last[first, jobs], jobs]) // 2
+    found = starts[0].copy()
+    is_off = np.abs(found[near] - middle) > SPAN_SECONDS // 2
+    found[near] = np.where(is_off, middle, found[near])
+    return found
+
+
+def moved(times: JobTimes, seconds: Integers) -> JobTimes:
+    """Return the times with the expected ones so many seconds later, within their ranges."""
+    if times.lower is None or times.upper is None:
+        return times
+    return times._replace(expected=np.clip(times.expected + seconds, times.lower, times.upper))
 
 
 def range_coverage(futures: int) -> float | None:
@@ -421,9 +453,11 @@ def _play(
     if 1 < len(every) <= samples and nominal_coverage(len(every) - 1) < LEAST_COVERAGE:
         every = every[:1]
     reason = no_interval(len(every), samples)
+    starts = [each.start for each in every]
+    nearer = (expected.start if limits is None else nearer_starts(starts)) - expected.start
     return PoolForecast(
-        starts=job_times([each.start for each in every]),
-        ends=job_times([each.end for each in every]),
+        starts=moved(job_times(starts), nearer),
+        ends=moved(job_times([each.end for each in every]), nearer),
         running_ends=job_times([each.running_end for each in every]),
         coverage=range_coverage(len(every)),
         no_interval="no-time" if reason and not _fits(cost, deadline) else reason,

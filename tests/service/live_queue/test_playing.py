@@ -3,6 +3,7 @@
 import asyncio
 from itertools import count
 
+import numpy as np
 import pytest
 from compiled_engine import compiled_versions
 from shared_nodes import nodes
@@ -16,6 +17,7 @@ from service.live_queue.playing import (
     NOBODY,
     FreeProcessors,
     PlayingLimits,
+    nearer_starts,
     play_pools,
     queue_columns,
     with_job,
@@ -144,6 +146,44 @@ def test_jobs_end_by_the_median_and_are_planned_by_their_requests():
     assert played.ends.expected.tolist() == [300, 500]
     assert played.starts.upper[-1] > 500, "the expected start is not the end of its range"
     assert pools[0].queue.waiting.estimate.tolist() == [2900, 2900]
+
+
+def test_a_live_queue_tells_starts_where_most_futures_have_them_within_the_hour():
+    """Of two running jobs one ends after 100 s in most futures, both after 2,000 s."""
+    often_long = RuntimeEstimate(1900.0, 1.0, [100.0] * 9 + [2000.0] * 11, likely=2000.0)
+    known = RuntimeEstimate(50.0, 1.0, [50.0] * 20, likely=50.0)
+    queue = snapshot(
+        job("one", "ada", started=0.0, processors=2),
+        job("two", "bob", started=0.0, processors=2),
+        job("small", "eve", processors=2),
+        job("large", "eve", processors=4),
+        now=10.0,
+    )
+    pools = queue_columns(queue, [often_long, often_long, known, known]).pools
+    live, posted = (
+        play_pools(pools, SchedulerRules(), [], 19, limits)[0]
+        for limits in (PlayingLimits(None, 1e6), None)
+    )
+    assert posted.starts.expected.tolist() == [1990, 2040]
+    assert live.starts.expected.tolist() == [90, 2040]
+    assert live.ends.expected.tolist() == [140, 2090]
+
+
+@pytest.mark.parametrize(
+    ("futures", "told"),
+    [
+        ([9000, 4000, 4000], 9000),  # beyond the hour
+        ([3000, 500, 600, 900], 700),
+        ([1300, 500, 600, 900], 1300),  # near enough
+        ([3000, 0, 0, 2900, 3100], 3000),
+        ([3000, 1200, 0, 2900], 600),  # of two that hold as many the earlier one
+        ([3000], 3000),
+    ],
+)
+def test_a_start_within_the_hour_is_near_most_futures(futures, told):
+    other = [0] * len(futures)
+    starts = [np.array(each) for each in zip(futures, other, strict=True)]
+    assert nearer_starts(starts).tolist() == [told, 0]
 
 
 def test_ranges_over_too_few_futures_are_left_out(monkeypatch):
