@@ -1,4 +1,4 @@
-"""What a submission that is known at once, and not with the next hand-over, would change.
+"""Count the told starts that a submission would move, known before the next hand-over.
 
 A twin of Slurm plays a log in the order of submission, or of requests. At submissions drawn at
 random the queue is forecast twice, without and with the new job, with the runtimes that came.

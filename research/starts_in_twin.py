@@ -252,7 +252,8 @@ class Telling:
         starts = np.array([expected.start, *self._other_starts(queue, int(expected.start.max()))])
         limits, true = by_limits(queue.shown), self._site.start[queue.waiting]
         if self._right:
-            starts, true = starts[:-1], queue.now + starts[-1]
+            place = Random(queue.now).randrange(1, len(starts))  # noqa: S311 - repeatable
+            starts, true = np.delete(starts, place, axis=0), queue.now + starts[place]
         told = nearer_starts(list(starts))
         for row, job in enumerate(queue.waiting.tolist()):
             shown = TimeInterval(
