@@ -1,7 +1,9 @@
 """The ``walltimed`` command: each command is a module of this package and one line here."""
 
+import os
 import re
 import signal
+import stat
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 Command = Any
 """A command of the click that Typer carries within itself, whose types are private."""
 
+
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 SHELL_OPTIONS = ("install_completion", "show_completion")
 
@@ -234,8 +238,20 @@ def _exit(_signal: int, _frame: object) -> None:
     sys.exit(0)
 
 
+def leave_code_of_others() -> None:
+    """Let root run no machine code that another user may have written."""
+    place = os.environ.get("NUMBA_CACHE_DIR")
+    if os.geteuid() != 0 or not place or not Path(place).exists():
+        return
+    status = Path(place).stat()
+    if status.st_uid != 0 or status.st_mode & _WRITABLE_BY_OTHERS:
+        del os.environ["NUMBA_CACHE_DIR"]
+        sys.stderr.write(f"{place} may be written by others: root runs no machine code of it.\n")
+
+
 def main() -> None:
     """Run the command line; an expected failure is one sentence and an exit code."""
+    leave_code_of_others()
     # What has to be cleaned up is cleaned up after `kill`, too, and not only after ctrl-C.
     is_service = sys.argv[1:2] == ["serve"]  # which ends well whenever it is told to
     signal.signal(signal.SIGTERM, _exit if is_service else signal.default_int_handler)

@@ -56,7 +56,7 @@ ELSEWHERE = {
     "serve": "the socket: below, and tests/attacks/test_starts.py",
     "demo": "writes into a directory of its own below TMPDIR",
     "connect": "tests/service/cli/test_connect.py",
-    "warm-up": "machine code: tests/predictors/test_compiled.py",
+    "warm-up": "machine code: below",
     "reconcile": "opens the history as import does",
     **dict.fromkeys(("backtest", "simulate"), "write as replay does, by terminal.files"),
     **dict.fromkeys(("config", "check-config", "doctor", "ask", "queue", "report"), "only reads"),
@@ -152,3 +152,16 @@ def test_the_follower_of_pbs_stores_its_place_through_no_link(tree, trap):
     with suppress(OSError):
         loaded(FOLLOWER).walltimed_accounting.store({"day": "1"}, str(tree.place / "position"))
     tree.check()
+
+
+@pytest.mark.parametrize("rights", [(SOMEBODY, 0o755), (0, 0o775), (0, 0o757), (0, 0o755)])
+def test_root_runs_no_machine_code_of_others(walltimed, tmp_path, monkeypatch, rights):  # noqa: F811 - the fixture
+    owner, mode = rights
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    os.chown(tmp_path, owner, owner)
+    tmp_path.chmod(mode)
+    code, _, said = walltimed("--version")
+    assert code == 0
+    is_safe = rights == (0, 0o755)
+    assert ("NUMBA_CACHE_DIR" in os.environ) is is_safe
+    assert (f"{tmp_path} may be written by others" in said) is not is_safe
