@@ -8,9 +8,16 @@ In a Snakefile, with the plug-in for Slurm, for a rule with an input and a fallb
         runtime=lambda wildcards, input: Step("align", input).minutes(120),
         slurm_extra=lambda wildcards, input: f"--wckey={Step('align', input).wckey}",
 
-In a process of Nextflow, in dask-jobqueue, and for a case of CIME:
+In a script of Nextflow, for a process with the input ``path reads``:
 
-    time { "walltimed_step.py align 120 ${reads}".execute().text.trim() + " min" }
+    def step(form, rule, files) {
+        def inputs = (files instanceof Collection ? files : [files]).collect { it.toRealPath() }
+        ["walltimed_step.py", form, rule, "120", *inputs]*.toString().execute().text.trim()
+    }
+    time { step("--minutes", "align", reads) + " min" }
+    clusterOptions { "--wckey=" + step("--wckey", "align", reads) }
+
+In dask-jobqueue, and for a case of CIME:
 
     step = Step("reduce", inputs)
     SLURMCluster(walltime=step.clock(120), job_extra_directives=[f"--comment='{step.comment}'"])
@@ -35,7 +42,7 @@ import urllib.request
 PATIENCE = 2.0  # seconds
 LARGEST_ANSWER = 65536  # bytes
 RATE = 0.05  # share of steps that may need longer
-USAGE = "usage: walltimed_step.py [--clock | --wckey] RULE FALLBACK_MINUTES [INPUT ...]"
+USAGE = "usage: walltimed_step.py [--minutes | --clock | --wckey] RULE FALLBACK_MINUTES [INPUT ...]"
 
 
 class Step:
@@ -115,9 +122,9 @@ def ask(question):
 
 
 def main(arguments):
-    """Print minutes, clock or wckey of the step: [--clock | --wckey] RULE FALLBACK [INPUT ...]."""
+    """Print minutes, clock or wckey of the step, as USAGE says."""
     form = "minutes"
-    if arguments and arguments[0] in {"--clock", "--wckey"}:
+    if arguments and arguments[0] in {"--minutes", "--clock", "--wckey"}:
         form, arguments = arguments[0][2:], arguments[1:]
     if len(arguments) < 2 or not arguments[1].isdigit() or not int(arguments[1]):
         print(USAGE, file=sys.stderr)

@@ -69,10 +69,10 @@ def test_other_engines_get_a_clock_and_a_wckey(tmp_path):
     restart.write_bytes(b"x" * 1_500)
     words = ("case.run", 360, restart)
     with fake_service(prediction(predicted_walltime=3601), hangs_up=True) as service:
-        answers = [asked(service, "--clock", *words, WALLTIMED_CLUSTER="hill")[1]]
-        answers.append(asked(service, "--wckey", *words)[1])
-    assert answers == ["01:01:00\n", "wt:rule=case_run,wt:input_bytes=1500\n"]
-    assert [each["cluster"] for each in service.requests] == ["hill"]
+        forms = ("--clock", "--minutes", "--wckey")
+        answers = [asked(service, form, *words, WALLTIMED_CLUSTER="hill")[1] for form in forms]
+    assert answers == ["01:01:00\n", "61\n", "wt:rule=case_run,wt:input_bytes=1500\n"]
+    assert [each["cluster"] for each in service.requests] == ["hill"] * 2
 
 
 @pytest.mark.parametrize("words", [(), ("align",), ("align", "soon"), ("align", "0")])
@@ -80,4 +80,4 @@ def test_wrong_words_are_refused_with_the_usage(words):
     with fake_service(prediction(), hangs_up=True) as service:
         code, _, complaint = asked(service, *words)
     assert code == 2
-    assert "[--clock | --wckey] RULE FALLBACK_MINUTES" in complaint
+    assert "[--minutes | --clock | --wckey] RULE FALLBACK_MINUTES" in complaint
