@@ -66,7 +66,7 @@ def add_queue_options(group):
         default=[],
         help="extend walltimes of running jobs of this queue that will probably be cut, once a job",
     )
-    group.add_argument("--extend-share", type=float, default=100.0, help="at most, in percent")
+    group.add_argument("--extend-share", type=float, default=300.0, help="at most, in percent")
     group.add_argument(
         "--extend-delay", type=float, default=0.0, help="minutes by which others may start later"
     )

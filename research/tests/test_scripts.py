@@ -21,6 +21,7 @@ STUDIES = (
     "limits.py",
     "longer_limits.py",
     "rescue.py",
+    "rescue_curve.py",
 )
 
 
@@ -58,6 +59,17 @@ def test_jobs_that_would_be_cut_are_saved_on_a_log(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     heads, _, row = (line.split() for line in done.stdout.splitlines()[:3])
     assert (heads[0], row[0], row[1]) == ("log", "a", "600")
+
+
+def test_hindsight_saves_on_a_log_the_share_of_cut_jobs_that_it_is_told_to(tmp_path):
+    log = tmp_path / "a.swf"
+    synthetic(log, jobs=600, seed=1)
+    words = [sys.executable, RESEARCH / "rescue_curve.py", log, "--processes", "1", "--seeds", "1"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    rows = [line.split("%") for line in done.stdout.strip().splitlines()[2:]]
+    told, saved = (float(part.split()[-1]) for part in next(r for r in rows if "hind" in r[0])[:2])
+    assert abs(saved - told) <= 3, "whole jobs"
+    assert len(rows) == 4 + 3 * 3 * 4
 
 
 def test_hits_are_foreseen_and_longer_requests_suggested_on_a_log(tmp_path):

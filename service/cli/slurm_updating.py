@@ -88,7 +88,16 @@ def slurm_updater(
     extend_share: Annotated[
         float,
         typer.Option(min=1.0, max=1000.0, help="Most that is added to a limit, in percent of it."),
-    ] = 100.0,
+    ] = 300.0,
+    extend_machine: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=LONGEST // 60,
+            help="Most that is added, in minutes of the whole machine: a job on a tenth of it gets "
+            "ten times as much.",
+        ),
+    ] = 4.0,
     extend_delay: Annotated[
         float,
         typer.Option(
@@ -192,6 +201,7 @@ def slurm_updater(
             partitions=frozenset(extend or ()),
             by_comment=extend_by_comment,
             share=extend_share / 100,
+            machine=60 * extend_machine,
             delay=60 * extend_delay,
         ),
         users=allow_list(user),

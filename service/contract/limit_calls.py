@@ -45,6 +45,11 @@ class LongerLimitsRequest(RequestBody):
         "where all of it would delay others.",
     )
     step: PositiveDuration = Field(60.0, description="Limits are extended by multiples of it.")
+    machine: Duration = Field(
+        240.0,
+        description="Most time that is added, in seconds of the whole pool: a job on a tenth of "
+        "its processors gets ten times as much.",
+    )
 
 
 @dataclass(slots=True)

@@ -89,16 +89,23 @@ class LongerLimits:
         """Return the outcome of the plays for each job, or why there were none."""
         pools = await asyncio.to_thread(pools_by_limits, snapshot)
         rows = running_rows(snapshot, pools)
+        most = {
+            job_id: min(
+                asked[job_id].most,
+                paid_walltime(each, pools[rows[job_id][0]].queue.processors, body.machine),
+            )
+            for job_id, each in at_risk.items()
+        }
         found: dict[str, PlayedLimit | LongerLimitReason] = dict.fromkeys(at_risk, "no-room")
         wanted = {
             job_id: WantedLimit(
                 *rows[job_id],
-                walltime=int(wanted_walltime(each, asked[job_id].most, body.step)),
+                walltime=int(wanted_walltime(each, most[job_id], body.step)),
                 step=max(1, int(body.step)),
                 parts=len(PARTS) if seconds_left(each) <= body.late else 1,
             )
             for job_id, each in at_risk.items()
-            if has_room(each, asked[job_id].most, body.step)
+            if has_room(each, most[job_id], body.step)
         }
         if wanted:
             limits = list(wanted.values())
@@ -113,6 +120,12 @@ class LongerLimits:
 def seconds_left(found: RunningRisk) -> float:
     """Return the seconds until a running job reaches its limit."""
     return found.job.submission.requested_walltime - found.elapsed
+
+
+def paid_walltime(found: RunningRisk, processors: int, machine: float) -> float:
+    """Return the limit by which what is added takes all processors for ``machine`` seconds."""
+    job = found.job
+    return job.submission.requested_walltime + machine * processors / max(1, job.processors)
 
 
 def wanted_walltime(found: RunningRisk, most: float, step: float) -> float:

@@ -22,13 +22,15 @@ class ExtensionRules(Struct, frozen=True, kw_only=True):
         partitions: whose running jobs may be extended.
         by_comment: whether jobs with ``OPT_IN`` in their comment may be, too.
         share: most that is added, as a share of the limit.
+        machine: most that is added, in seconds of the whole machine.
         delay: most seconds by which a planned start of another job may move later.
         used: share of its limit from which on a job is looked at.
     """
 
     partitions: frozenset[str] = frozenset()
     by_comment: bool = False
-    share: float = 1.0
+    share: float = 3.0
+    machine: float = 240.0
     delay: float = 0.0
     used: float = 0.8
 

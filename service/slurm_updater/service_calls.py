@@ -160,6 +160,7 @@ class ServiceQueries:
             "delay": rules.delay,
             "used": rules.used,
             "step": MINUTE,
+            "machine": rules.machine,
         }
         path = f"/v1/clusters/{quote(cluster, safe='')}/longer-limits"
         answer = self._client.call("POST", path, question)

@@ -373,7 +373,7 @@ def extending(well):
     settings = well.run("cat", FOLLOWER)
     well.qmgr("set server operators += walltimed@*")
     well.qmgr("create queue other queue_type=execution,enabled=true,started=true")
-    options = "OPTIONS=--queue-interval 2 --extend workq\n"
+    options = "OPTIONS=--queue-interval 2 --extend workq --extend-share 100\n"
     follow_with(well, re.sub(r"^OPTIONS=.*\n?", "", settings, flags=re.MULTILINE) + options)
     yield well
     follow_with(well, settings)

@@ -107,3 +107,11 @@ def test_a_wrong_field_is_named(service, body, field):
 def test_without_a_queue_there_is_an_error(service):
     answer = service.request("POST", LONGER, json={"jobs": []})
     assert answer.json()["error"] == "UnknownSnapshotError"
+
+
+def test_what_is_added_takes_the_whole_machine_for_so_many_seconds_at_most(service):
+    now = service.worker.clock()
+    hand_over(service, job("1", now - 3300))
+    every, half = (ask(service, {"1": 9000}, machine=each)["1"] for each in (2700 / 32, 1350 / 32))
+    assert (every["walltime"], half["walltime"]) == (6300, 3600 + 1320)
+    assert ask(service, {"1": 9000}, machine=0)["1"]["reason"] == "no-room"

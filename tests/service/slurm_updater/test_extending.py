@@ -20,7 +20,7 @@ STARTED = 1_795_282_028.0
 """Start of job 1, whose limit is 60 minutes and whose partition is short."""
 
 LATE = STARTED + 3000
-ON = ExtensionRules(partitions=frozenset({"short"}))
+ON = ExtensionRules(partitions=frozenset({"short"}), share=1.0)
 
 
 class Answers:
