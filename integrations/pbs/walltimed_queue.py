@@ -297,6 +297,7 @@ def job_of(job_id, shown):
         "queue": name(shown.get("queue")),
         "application": name(shown.get("Job_Name")),
         "prediction_id": prediction_id_in(asked.get("walltimed_prediction")),
+        "gpus": min(max(0, number_of(asked.get("ngpus"))), MOST_CORES) or None,
     }
     return {field: value for field, value in job.items() if value is not None}
 
@@ -407,6 +408,20 @@ def usual_nodes(nodes):
     return {queue: max(set(each), key=each.count) for queue, each in kinds.items()}
 
 
+def gpu_nodes(shown):
+    """Return the nodes of each queue that has GPUs, of the most frequent kind."""
+    kinds = {}
+    for node in tables_in(shown, "nodes").values():
+        gpus = number_of(table_in(node, "resources_available").get("ngpus"))
+        if 0 < gpus <= processors_of(node) <= MOST_CORES:
+            kinds.setdefault(name(node.get("queue")), []).append((processors_of(node), gpus))
+    usual = {queue: max(set(each), key=each.count) for queue, each in kinds.items()}
+    return [
+        {"queue": queue, "processors": processors, "per_gpu": processors // gpus}
+        for queue, (processors, gpus) in usual.items()
+    ]
+
+
 def processors_of(node):
     """Return the processors of a node."""
     return number_of(table_in(node, "resources_available").get("ncpus"))
@@ -435,7 +450,8 @@ def body_of(shown_jobs, shown_nodes, taken_at, depth):
     jobs = queue_of(shown_jobs)
     take_whole_nodes(jobs, shown_jobs, shown_nodes)
     hold_back(jobs["waiting"], sizes_of(shown_nodes))
-    return dict(jobs, taken_at=taken_at, pools=pools, policy="easy", depth=depth)
+    fields = dict(jobs, taken_at=taken_at, pools=pools, policy="easy", depth=depth)
+    return dict(fields, queue_nodes=gpu_nodes(shown_nodes))
 
 
 def hand_over(body, options):

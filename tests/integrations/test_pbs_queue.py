@@ -157,6 +157,19 @@ def test_a_running_job_takes_the_nodes_that_it_got(follower):
     assert [job["requested_processors"] for job in body["running"]] == [72, 3]
 
 
+def test_gpus_of_jobs_and_what_each_of_a_node_stands_for_are_handed_over(follower):
+    nodes = {"a": a_node(8), "b": a_node(64), "c": a_node(64), "d": a_node(16, queue="gpuq")}
+    for node, gpus in (("a", "none"), ("b", "4"), ("c", "4"), ("d", 99)):
+        nodes[node]["resources_available"]["ngpus"] = gpus
+    jobs = {f"{n}.hill": a_job("free", 2) for n in range(4)}
+    for n, gpus in enumerate(("2", -1, "1e30", "x")):
+        jobs[f"{n}.hill"]["Resource_List"]["ngpus"] = gpus
+    body = follower.body_of({"Jobs": jobs}, {"nodes": nodes}, SUBMITTED, 1)
+    assert body["queue_nodes"] == [{"queue": None, "processors": 64, "per_gpu": 16}]
+    assert [each.get("gpus") for each in body["waiting"]] == [2, None, 2**31 - 1, None]
+    QueueBody.model_validate_json(json.dumps(body))
+
+
 def test_what_is_mended_keeps_its_meaning(follower):
     text = '{\n "A":005,\n "B":"x\\\\y\\n\\,",\n "C":-2,\n "D":{\n  "E":+7\n }\n}'
     shown = follower.document_in(text, "qstat")
