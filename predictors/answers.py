@@ -38,7 +38,6 @@ from predictors.memory.calibration import (
     Counts,
     GroupWeights,
     corrected,
-    counts_at,
     familiarity_at,
     group_weights,
     runs_counted,
@@ -69,7 +68,7 @@ from predictors.memory.columns import (
     Running,
     within,
 )
-from predictors.memory.fact_rows import likeness, numbers_of, shared
+from predictors.memory.fact_rows import JobFacts, likeness, shared
 from predictors.memory.histograms import ENOUGH, Histograms
 from predictors.memory.job_table import JobTable
 from predictors.memory.running_jobs import RunningJobs
@@ -262,28 +261,13 @@ class DistributionMethod:
         wanted = (self._price, float(question.coverage), rate, elapsed, share, weight)
         calibration, running = self._calibration, self.running.like(submission)
         calibrated = (histograms, calibration.scored, calibration.costs)
-        weights = self._recent.fact_weights(submission)
-        if weights is None:
-            return self.bounds(submission, window, wanted, calibrated, running)
-        evidence = self._with_facts(submission, weights)
-        job = self._recent.job(submission)
-        return bounds_now(evidence, self._recent.columns, window, job, wanted, calibrated, running)
-
-    def _with_facts(self, submission: Submission, weights: Floats) -> Evidence:
-        """Return the evidence with more weight on runs that are like a job in its facts."""
-        found, given = self.evidence(submission), numbers_of(submission.facts)
-        moved = likeness(self._recent.facts, found.rows, found.weights, (given, weights))
-        return found._replace(weights=moved)
+        return self.bounds(submission, window, wanted, calibrated, running)
 
     def _evidence(self, submission: Submission) -> Evidence | None:
         """Return the evidence about a job; None without any run."""
         if not self.has_distribution(submission):
             return None
-        weights = self._recent.fact_weights(submission)
-        if weights is None:
-            evidence = self.evidence(submission)
-        else:
-            evidence = self._with_facts(submission, weights)
+        evidence = with_facts_now(self.evidence(submission), self._recent.facts_of(submission))
         if (running := self.running.like(submission)) is not NOBODY:
             evidence, _ = revised_now(evidence, running, float(submission.requested_walltime))
         return evidence if evidence.own + evidence.others else None
@@ -309,15 +293,12 @@ class DistributionMethod:
                 found[row] = found.get(row, 0.0) + weight
         heaviest = sorted(found, key=lambda row: (-found[row], -row))[:EXPLAINED]
         runs = [self._recent.run_at(row, found[row] / total) for row in heaviest]
-        weights = self._recent.fact_weights(submission)
-        if weights is None or submission.facts is None:
+        table, _, weights = self._recent.facts_of(submission)
+        if submission.facts is None or not weights.any():
             return tuple(runs)
         pairs = zip(runs, heaviest, strict=True)
         facts = submission.facts
-        return tuple(
-            replace(run, shared=shared(self._recent.facts, row, facts, weights))
-            for run, row in pairs
-        )
+        return tuple(replace(run, shared=shared(table, row, facts, weights)) for run, row in pairs)
 
 
 def without_distribution(prediction: Prediction) -> Prediction:
@@ -365,20 +346,38 @@ def score_row(
 
 
 @compiled
-def bounds_of(
-    evidence: Evidence, job: JobQuery, wanted: Wanted, calibrated: Choosing, running: Running
+def with_facts(evidence: Evidence, facts: JobFacts) -> Evidence:
+    """Return a distribution with more weight on runs that are like a job in its facts."""
+    if not facts[2].any():
+        return evidence
+    values, weights, rows, own, others, mean_runtime = evidence
+    return Evidence(values, likeness(rows, weights, facts), rows, own, others, mean_runtime)
+
+
+with_facts_now = of_same_types(with_facts)
+"""``with_facts`` for calls from Python."""
+
+
+@compiled
+def bounds_of(  # noqa: PLR0913, PLR0917 - machine code takes no struct
+    evidence: Evidence,
+    job: JobQuery,
+    wanted: Wanted,
+    calibrated: Choosing,
+    running: Running,
+    facts: JobFacts,
 ) -> Bounds:
     """Return the prediction of a job in numbers.
 
     Args:
-        evidence: the distribution of the job's runtime.
+        evidence: the distribution of the job's runtime, without facts.
         wanted: without a rate, users without runs get CAUTIOUS_RATE.
         calibrated: counts of the calibration, and sums of the costs of candidates.
         running: like jobs that run.
     """
     counts, sums = calibrated
     price, own, others = wanted[0], evidence.own, evidence.others
-    found, is_revised = revised(evidence, running, job.request)
+    found, is_revised = revised(with_facts(evidence, facts), running, job.request)
     if wanted[4] == CHOSEN:
         gains = gains_in((counts[1], job.user), sums, prior_of(price))
         wanted = choose(wanted, gains, counts[1], running[RUNNING])
@@ -469,22 +468,6 @@ def _mean(  # noqa: PLR0913, PLR0917 - machine code takes no struct
         else:
             total += quantile_at(values, reached, job[0], level)
     return total / MEAN_LEVELS
-
-
-@of_same_types
-@compiled
-def bounds_now(  # noqa: PLR0913, PLR0917 - machine code takes no struct
-    evidence: Evidence,
-    columns: Columns,
-    window: RowWindow,
-    job: JobQuery,
-    wanted: Wanted,
-    calibrated: Calibrated,
-    running: Running,
-) -> Bounds:
-    """Return the prediction of a job in numbers from a distribution that Python has."""
-    counts = counts_at(columns, window, calibrated)
-    return bounds_of(evidence, job, wanted, (counts, calibrated[2]), running)
 
 
 revised_now = of_same_types(revised)

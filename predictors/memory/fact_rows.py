@@ -66,6 +66,10 @@ UNIT = 1_024.0
 """Gains are whole numbers of this part, so that sums do not depend on their order."""
 
 NO_NUMBERS = np.full(GAINS, np.nan, np.float32)
+NO_WEIGHTS: Floats = np.zeros(PLACES)
+
+JobFacts = tuple[FactRows, FactRows, Floats]
+"""Facts of runs by row, those of a job as numbers, and the weight of each."""
 
 
 def hash_of(text: str) -> float:
@@ -201,29 +205,23 @@ def weights_of(sums: Floats) -> Floats:
 
 
 @compiled
-def factor(
-    facts: FactRows, row: int, job: tuple[FactRows, Floats], places: NDArray[np.int64]
-) -> float:
+def factor(job: JobFacts, row: int, places: NDArray[np.int64]) -> float:
     """Return the factor of a run's weight by its distances from a job in facts.
 
     Args:
-        job: facts of the job, and the weight of each fact.
         places: of the facts that count.
     """
-    given, worth = job
+    facts, given, worth = job
     far = 0.0
     for place in places:
         between = distance(facts, row, given, place)
         if between > 0.0:
             far += worth[place] * between
-    return float(np.exp(-min(far, 20.0)))
+    return float(np.exp(-min(far, 20.0))) if far > 0.0 else 1.0
 
 
-@of_same_types
 @compiled
-def likeness(
-    facts: FactRows, rows: NDArray[np.int64], weights: Floats, job: tuple[FactRows, Floats]
-) -> Floats:
+def likeness(rows: NDArray[np.int64], weights: Floats, job: JobFacts) -> Floats:
     """Return the weights of support points, moved towards runs with the facts of a job.
 
     A run weighs less by exp(-w d) for each fact of weight w and distance d. Points without a run,
@@ -232,9 +230,8 @@ def likeness(
     Args:
         rows: of the runs behind the points; below 0 without one.
         weights: of the points.
-        job: facts of the job, and the weight of each fact.
     """
-    given, worth = job
+    _, given, worth = job
     factors = np.ones(len(weights))
     places = np.flatnonzero((worth > 0.0) & ~np.isnan(given[:PLACES]))
     total = moved = 0.0
@@ -244,7 +241,7 @@ def likeness(
         if index > 0 and rows[index] == rows[index - 1]:  # of forest and attention
             factors[index] = factors[index - 1]
         else:
-            factors[index] = factor(facts, rows[index], (given, worth), places)
+            factors[index] = factor(job, rows[index], places)
         total += weights[index]
         moved += weights[index] * factors[index]
     if moved <= 0.0:
@@ -319,10 +316,6 @@ def describe_facts(
         out[place] = UNKNOWN_FACT
         if counts[place] > 0.0:
             out[place] = (sums[place] + total / seen) / (counts[place] + 1.0)
-
-
-describe_facts_now = of_same_types(describe_facts)
-"""``describe_facts`` for calls from Python."""
 
 
 @of_same_types

@@ -300,18 +300,19 @@ class JobTable:
         """Return for each fact whether it has a weight by all stored runs."""
         return fact_rows.weights_of(self._fact_sums) > 0.0
 
-    def fact_weights(self, submission: Submission) -> Floats | None:
-        """Return the weight of each fact by the runs that had ended; None if none counts."""
+    def facts_of(self, submission: Submission) -> fact_rows.JobFacts:
+        """Return the facts of runs and of a job, with the weights by the runs that had ended."""
         if submission.facts is None or not len(self.facts):
-            return None
+            return self.facts, fact_rows.NO_NUMBERS, fact_rows.NO_WEIGHTS
+        return self.facts, fact_rows.numbers_of(submission.facts), self._weights_for(submission)
+
+    def _weights_for(self, submission: Submission) -> Floats:
         time, row = submission.submit_time, self._stop - 1
         if row < self._first or self._numbers.item(END, row) <= time:
             if self._fact_weights is None:
                 self._fact_weights = fact_rows.weights_of(self._fact_sums)
-            weights = self._fact_weights
-        else:
-            weights = self._fact_weights_before(time)
-        return weights if weights.any() else None
+            return self._fact_weights
+        return self._fact_weights_before(time)
 
     def _fact_weights_before(self, time: float) -> Floats:
         """Return the weight of each fact by the last runs that had ended at a time."""

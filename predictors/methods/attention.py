@@ -97,6 +97,7 @@ class Attention(DistributionMethod):
             wanted,
             calibrated,
             running,
+            self._recent.facts_of(submission),
         )
 
     def evidence(self, submission: Submission) -> Evidence:

@@ -28,6 +28,7 @@ from predictors.memory.columns import (
     Running,
     within,
 )
+from predictors.memory.fact_rows import JobFacts
 from predictors.methods.attention_features import Singles, Support
 from predictors.methods.attention_network import Layers, weigh_support
 from predictors.methods.attention_support import RECENT, gather, no_support
@@ -79,11 +80,12 @@ def bounds(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     wanted: Wanted,
     calibrated: Calibrated,
     running: Running,
+    facts: JobFacts,
 ) -> Bounds:
     """Return the prediction by ``evidence_of``, which takes the first arguments."""
     found = evidence_of(columns, window, job, history, model)
     counts = counts_at(columns, window, calibrated)
-    return bounds_of(found, job, wanted, (counts, calibrated[2]), running)
+    return bounds_of(found, job, wanted, (counts, calibrated[2]), running, facts)
 
 
 @compiled_for_threads

@@ -23,9 +23,7 @@ from predictors.memory.columns import Floats, Ids, RowWindow, Running
 from predictors.memory.fact_rows import (
     PLACES,
     UNKNOWN_FACT,
-    describe_facts_now,
     describe_rows,
-    numbers_of,
 )
 from predictors.memory.histograms import LONGEST_WINDOW
 from predictors.memory.job_table import LATE_JOBS, JobTable
@@ -37,8 +35,6 @@ from predictors.methods.forest_features import FEATURES
 from predictors.methods.forest_leaves import LeafIndex, Leaves
 from predictors.methods.forest_trees import NO_TREES, LearnedForest, Trees, unpacked
 from predictors.parameters import whole_number
-
-NO_FEATURES: Singles = np.empty(0, np.float32)
 
 
 class Forest(DistributionMethod):
@@ -100,7 +96,7 @@ class Forest(DistributionMethod):
             self._model,
             self._trees,
             self._index.leaves,
-            self._facts_of(submission),
+            self._recent.facts_of(submission),
         )
 
     def bounds(
@@ -120,23 +116,11 @@ class Forest(DistributionMethod):
             self._model,
             self._trees,
             self._index.leaves,
-            self._facts_of(submission),
+            self._recent.facts_of(submission),
             wanted,
             calibrated,
             running,
         )
-
-    def _facts_of(self, submission: Submission) -> Singles:
-        """Return the features that the facts of a job give; empty unless trees know some."""
-        if self._learned is None or not self._learned.has_facts:
-            return NO_FEATURES
-        found = np.full(PLACES, UNKNOWN_FACT, np.float32)
-        window, table = self._recent.window(submission), self._recent
-        if submission.facts is not None and len(table.facts):
-            rows = (max(table.first, window.stop - self._history), window.newest, window.time)
-            given = numbers_of(submission.facts)
-            describe_facts_now(table.columns, table.facts, given, rows, found)
-        return found
 
     def has_distribution(self, submission: Submission) -> bool:
         """Return whether there are trees, and the job has a user."""
@@ -203,11 +187,12 @@ class Forest(DistributionMethod):
     def _settings(self) -> forest_decision.Settings:
         learned, trees = self._learned, len(self._trees.roots)
         if learned is None:
-            return self._history, self._in_leaves, 0.0, trees, -inf, inf
+            return self._history, self._in_leaves, 0.0, trees, -inf, inf, False
         until = float(learned.until) if learned.calibrating else -inf
         predicting, share = trees - learned.calibrating, float(learned.attention)
         known = float(learned.known if learned.calibrating else learned.until)
-        return self._history, self._in_leaves, share, predicting, until, known
+        has_facts = learned.has_facts
+        return self._history, self._in_leaves, share, predicting, until, known, has_facts
 
     def _learn(self, learned: LearnedForest | None) -> None:
         """Put a forest in force: its leaves and its calibration begin anew."""

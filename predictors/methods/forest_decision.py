@@ -23,6 +23,7 @@ from predictors.memory.columns import (
     RowWindow,
     Running,
 )
+from predictors.memory.fact_rows import PLACES, JobFacts, describe_facts
 from predictors.methods.attention_decision import Model, mix_tails
 from predictors.methods.attention_features import Singles, Support
 from predictors.methods.attention_support import no_support
@@ -31,10 +32,11 @@ from predictors.methods.forest_leaves import NO_LEAF, Leaves, weigh_leaves
 from predictors.methods.forest_trees import Trees, leaf_of
 from predictors.methods.kernel import ended_rows, job_of, window_of
 
-Settings = tuple[int, int, float, int, float, float]
+Settings = tuple[int, int, float, int, float, float, bool]
 """Number of last runs that attention searches, number of last runs whose leaves count, share of all
-weight that attention has, number of trees that predict, and times (Unix seconds) until which runs
-are scored by the other trees, and until which the other trees were learned, too."""
+weight that attention has, number of trees that predict, times (Unix seconds) until which runs are
+scored by the other trees, and until which the other trees were learned, too, and whether trees
+divide by further facts."""
 
 _COUNT = len(FEATURES)
 
@@ -48,16 +50,13 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     model: Model,
     trees: Trees,
     leaves: Leaves,
-    facts: Singles,
+    facts: JobFacts,
 ) -> Evidence:
-    """Return the distribution of a job's runtime, empty where no run counts for it.
-
-    Args:
-        facts: features that further facts give, behind the others; empty without.
-    """
-    features = np.empty(_COUNT + len(facts), np.float32)
-    for place in range(len(facts)):
-        features[_COUNT + place] = facts[place]
+    """Return the distribution of a job's runtime, empty where no run counts for it."""
+    features = np.empty(_COUNT + (PLACES if settings[6] else 0), np.float32)
+    if settings[6]:
+        rows = (max(window.first, window.stop - settings[0]), window.newest, window.time)
+        describe_facts(columns, facts[0], facts[1], rows, features[_COUNT:])
     found = describe_job(columns, window, settings[0], job, model, (no_support(), features))
     heads = np.full(len(trees.roots), NO_LEAF, np.int32)
     if len(found.values) > 0:
@@ -80,7 +79,7 @@ def bounds(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     model: Model,
     trees: Trees,
     leaves: Leaves,
-    facts: Singles,
+    facts: JobFacts,
     wanted: Wanted,
     calibrated: Calibrated,
     running: Running,
@@ -88,7 +87,7 @@ def bounds(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     """Return the prediction by ``evidence_of``, which takes the first arguments."""
     found = evidence_of(columns, window, job, settings, model, trees, leaves, facts)
     counts = counts_at(columns, window, calibrated)
-    return bounds_of(found, job, wanted, (counts, calibrated[2]), running)
+    return bounds_of(found, job, wanted, (counts, calibrated[2]), running, facts)
 
 
 @compiled
@@ -174,7 +173,7 @@ def distribution_of_row(  # noqa: PLR0913, PLR0917 - machine code takes no struc
         work: support points and features, both overwritten.
     """
     oldest, row = rows
-    history, in_leaves, _, predicting, until, _ = settings
+    history, in_leaves, _, predicting, until, _, _ = settings
     job, window = job_of(columns, row), window_of(columns, row, max(oldest, row - history))
     found = describe_job(columns, window, history, job, model, work)
     counted = window_of(columns, row, max(oldest, row - in_leaves))

@@ -35,6 +35,7 @@ from predictors.memory.columns import (
     usage,
     width,
 )
+from predictors.memory.fact_rows import JobFacts
 from predictors.memory.last_runs import last_runs, unit_of
 
 OTHERS = (16, 4)
@@ -126,11 +127,12 @@ def bounds(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     wanted: Wanted,
     calibrated: Calibrated,
     running: Running,
+    facts: JobFacts,
 ) -> Bounds:
     """Return the prediction by ``weigh``, which takes the first arguments."""
     found = weigh(columns, window, job, settings)
     counts = counts_at(columns, window, calibrated)
-    return bounds_of(found, job, wanted, (counts, calibrated[2]), running)
+    return bounds_of(found, job, wanted, (counts, calibrated[2]), running, facts)
 
 
 @compiled_for_threads

@@ -90,8 +90,8 @@ class LeastCost(DistributionMethod):
     ) -> Bounds:
         """Return the prediction of a known user's job in numbers."""
         job, settings = self._recent.job(submission), (self._window, self._history)
-        columns = self._recent.columns
-        return kernel.bounds(columns, window, job, settings, wanted, calibrated, running)
+        columns, facts = self._recent.columns, self._recent.facts_of(submission)
+        return kernel.bounds(columns, window, job, settings, wanted, calibrated, running, facts)
 
     def evidence(self, submission: Submission) -> Evidence:
         """Return the distribution of a job's runtime by the kernel."""
