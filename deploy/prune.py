@@ -17,19 +17,22 @@ TESTS = {"tests", ".agents"}
 SOURCES = {".a", ".c", ".cpp", ".h", ".hpp", ".pc", ".pxd", ".pyi", ".pyx"}
 UNUSED = """
 alembic/testing
+joblib/test
 numba/cuda
 numpy/distutils
 scipy/cluster scipy/datasets scipy/differentiate scipy/fftpack scipy/io scipy/misc scipy/odr
-scipy/signal
+scipy/signal scipy/stats/_unuran
 sklearn/cluster sklearn/cross_decomposition sklearn/datasets sklearn/feature_extraction
 sklearn/feature_selection sklearn/frozen sklearn/gaussian_process sklearn/impute sklearn/inspection
 sklearn/manifold sklearn/mixture sklearn/neural_network sklearn/semi_supervised
-sqlalchemy/dialects/mssql sqlalchemy/dialects/mysql sqlalchemy/dialects/oracle sqlalchemy/testing
+sqlalchemy/dialects/mssql sqlalchemy/dialects/mysql sqlalchemy/dialects/oracle
+sqlalchemy/ext/asyncio sqlalchemy/orm sqlalchemy/testing
 """
 """Subpackages that neither walltimed nor what it imports loads."""
 
-LEXERS = {"__init__", "_mapping", "python"}
-"""Modules of pygments that show a trace of Python; the others know other languages."""
+LEXERS = {"__init__", "_mapping", "python", "special"}
+"""Modules of pygments that show a trace of Python, and plain text in a help; the others know other
+languages."""
 
 
 def main() -> None:

@@ -12,14 +12,21 @@ import pytest
 PRUNING = runpy.run_path(str(Path(__file__).parent.parent / "deploy" / "prune.py"))
 
 LOADS = """
-import sys
+import contextlib, io, sys, tempfile
 import numpy as np
 from deap import base, tools
 from sklearn.ensemble import RandomForestRegressor
 import psycopg, rich.markdown, rich.traceback, service.cli, service.http.app, service.http.server
+from service.store import open_store
 
 runs = np.arange(200.0).reshape(50, 4)
 RandomForestRegressor(4, min_samples_leaf=4).fit(runs, runs[:, 0]).apply(runs)
+with tempfile.TemporaryDirectory() as directory:
+    store = open_store(f"sqlite:///{directory}/history.sqlite3")
+    store.upgrade()
+    store.close()
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+    service.cli.app(["import", "--help"])  # shows a block of plain text
 print(*sys.modules)
 """
 

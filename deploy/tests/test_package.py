@@ -153,6 +153,7 @@ def check_files(machine):
     # As on EL, where python3 is another one than the package's.
     machine.run("ln", "-sf", "/bin/false", "/usr/bin/python3")
     assert machine.run(WALLTIMED, "--version").strip() == VERSION
+    assert "walltimed import" in machine.run(WALLTIMED, "import", "--help")
     warm = machine.run("env", "HOME=/nowhere", WALLTIMED, "warm-up", user="walltimed")
     assert "Everything was compiled already." in warm
     owners = machine.run("stat", "--format=%U %a", Path(HISTORY).parent, CACHE).splitlines()
