@@ -12,29 +12,45 @@ import pytest
 PRUNING = runpy.run_path(str(Path(__file__).parent.parent / "deploy" / "prune.py"))
 
 LOADS = """
-import contextlib, io, sys, tempfile
+import contextlib, io, sys
 import numpy as np
 from deap import base, tools
 from sklearn.ensemble import RandomForestRegressor
 import psycopg, rich.markdown, rich.traceback, service.cli, service.http.app, service.http.server
-from service.store import open_store
 
 runs = np.arange(200.0).reshape(50, 4)
 RandomForestRegressor(4, min_samples_leaf=4).fit(runs, runs[:, 0]).apply(runs)
-with tempfile.TemporaryDirectory() as directory:
-    store = open_store(f"sqlite:///{directory}/history.sqlite3")
-    store.upgrade()
-    store.close()
 with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
     service.cli.app(["import", "--help"])  # shows a block of plain text
 print(*sys.modules)
 """
 
 
+UPGRADES = """
+import sys
+from service.store import open_store
+
+store = open_store(sys.argv[1])
+store.upgrade()
+store.close()
+print(*sys.modules)
+"""
+
+
+def loaded_by(*words):
+    command = [sys.executable, "-W", "ignore", "-c", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {name.replace(".", "/") for name in done.stdout.split()}
+
+
+def test_an_upgrade_loads_nothing_that_is_left_out(tmp_path):
+    loaded = loaded_by(UPGRADES, f"sqlite:///{tmp_path}/new.sqlite3")
+    assert "alembic/runtime/migration" in loaded
+    assert loaded.isdisjoint(PRUNING["UNUSED"].split())
+
+
 def test_nothing_that_is_left_out_is_loaded():
-    words = [sys.executable, "-W", "ignore", "-c", LOADS]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    loaded = {name.replace(".", "/") for name in done.stdout.split()}
+    loaded = loaded_by(LOADS)
     assert "sklearn/ensemble" in loaded
     assert loaded.isdisjoint(PRUNING["UNUSED"].split())
     lexers = {Path(name).name for name in loaded if name.startswith("pygments/lexers/")}
