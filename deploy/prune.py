@@ -20,8 +20,8 @@ alembic/testing
 joblib/test
 numba/cuda
 numpy/distutils
-scipy/cluster scipy/datasets scipy/differentiate scipy/fftpack scipy/io scipy/misc scipy/odr
-scipy/signal scipy/stats/_unuran
+scipy/_lib/cobyqa scipy/cluster scipy/datasets scipy/differentiate scipy/fftpack scipy/io scipy/misc
+scipy/odr scipy/signal scipy/stats/_unuran
 sklearn/cluster sklearn/cross_decomposition sklearn/datasets sklearn/feature_extraction
 sklearn/feature_selection sklearn/frozen sklearn/gaussian_process sklearn/impute sklearn/inspection
 sklearn/manifold sklearn/mixture sklearn/neural_network sklearn/semi_supervised
