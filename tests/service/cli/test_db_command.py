@@ -1,20 +1,19 @@
 """What `walltimed db` says of a database that is away, of the wrong encoding, or damaged."""
 
-import threading
 import time
 
 import pytest
 
+from service.cli import db
 
-def test_an_upgrade_waits_for_a_database_that_is_still_starting(walltimed, tmp_path):
-    """Its directory appears a moment later."""
+
+def test_an_upgrade_waits_for_a_database_that_is_still_starting(walltimed, tmp_path, monkeypatch):
+    """Its directory appears while it waits."""
     directory = tmp_path / "later"
-    timer = threading.Timer(0.5, directory.mkdir)
-    timer.start()
+    monkeypatch.setattr(db.time, "sleep", lambda _: directory.mkdir(exist_ok=True))
     code, said, told = walltimed(
         "db", "upgrade", "--wait", "30", "-d", f"sqlite:///{directory}/walltimed.sqlite3"
     )
-    timer.join()
     assert code == 0
     assert "Waiting" in told
     assert "is current" in said
