@@ -24,6 +24,9 @@ LONGEST = 1e9
 MOST_MEMORY = 1e15
 """KiB, an exabyte; more is a sentinel or a typing error."""
 
+MOST_PROCESSORS = 2**31 - 1
+"""Largest number of processors; no machine has more, and unset numbers of 32 bits are larger."""
+
 LATEST_TIME = 1e11
 """Unix seconds of the year 5138; a later time is a sentinel or an error of a clock."""
 

@@ -50,9 +50,9 @@ class Played(NamedTuple):
     known: int
 
 
-def lowered(runs: Sequence[Completion]) -> list[Completion]:
-    """Return the runs under lowered requests."""
-    chance = random.Random(SEED)  # noqa: S311 - no secret
+def lowered(runs: Sequence[Completion], seed: int = SEED) -> list[Completion]:
+    """Return the runs under requests that are lowered by chance."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
     usages: dict[str, list[float]] = defaultdict(list)
     for run in runs:
         usages[str(run.submission.user)].append(run.usage)

@@ -18,7 +18,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
-from longer_limits import lowered
+from longer_limits import SEED, lowered
 from msgspec.structs import replace
 from numpy.typing import NDArray
 from played_logs import LogPart, Traces, log_parts, play_logs, run_script
@@ -276,10 +276,10 @@ class Twin:
         )
 
 
-def site_of(part: LogPart) -> Site:
-    """Return a log under lowered limits."""
+def site_of(part: LogPart, seed: int = SEED) -> Site:
+    """Return a log under limits that are lowered by chance."""
     runs = sorted(part.runs(), key=lambda run: run.submission.submit_time)
-    limits = [ceil(run.submission.requested_walltime) for run in lowered(runs)]
+    limits = [ceil(run.submission.requested_walltime) for run in lowered(runs, seed)]
     longest = max(ceil(run.submission.requested_walltime) for run in runs)
     widest = max(run.submission.requested_processors or 1 for run in runs)
     processors = read_swf(part.trace).max_processors or widest

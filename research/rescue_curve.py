@@ -14,13 +14,12 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import longer_limits
 import numpy as np
 import typer
 from numba import njit
 from numpy.typing import NDArray
 from played_logs import LogPart, Traces, log_parts, play_logs, run_script
-from rescue import Site, site_of
+from rescue import Played, Site, site_of
 
 from simulator.cli.options import Distributed, Processes
 from simulator.reports.tables import text_table
@@ -80,10 +79,10 @@ def earliest(times: Whole, free: Whole, count: int, seconds: int, cores: int) ->
     """Return the first time from which on cores are free for so many seconds."""
     first = 0
     while first < count:
-        last = first
-        while last < count and free[last] >= cores and times[last] < times[first] + seconds:
+        last, until = first, times[first] + seconds
+        while last < count and free[last] >= cores and times[last] < until:
             last += 1
-        if last == count or free[last] >= cores:
+        if last == count or times[last] >= until:
             return times[first]
         first = last + 1
     return times[count - 1]
@@ -184,21 +183,21 @@ class Machine:
         self.submits = submits - submits[0]
         cores = [run.submission.requested_processors or 1 for run in site.runs]
         self.cores = np.minimum(cores, site.processors)
-        self.others = self._waits(site.limits, inf)[0]
+        self.others = float(self.played(site.limits, inf).waits[~self.cut].mean())
 
-    def _waits(self, most: Whole, bound: float) -> tuple[float, Whole]:
-        """Return the mean wait of the jobs that are not cut, and the limits in the end."""
+    def played(self, most: Whole, bound: float) -> Played:
+        """Play the jobs with limits that may grow up to ``most`` while they run."""
         starts, limits = play(
             self.submits, self.cores, self.site.limits, self.needed, most, self.site.processors,
             float(min(bound, NEVER)),
         )  # fmt: skip
-        return float((starts - self.submits)[~self.cut].mean()), limits
+        return Played(starts - self.submits, limits)
 
     def outcome(self, most: Whole, bound: float) -> Outcome:
         """Return what longer limits save, and what others wait for it."""
-        waits, limits = self._waits(most, bound)
-        saved = (self.cut & (limits >= self.needed)).sum() / self.cut.sum()
-        return Outcome(float(saved), waits / self.others - 1.0)
+        found = self.played(most, bound)
+        saved = (self.cut & (found.limits >= self.needed)).sum() / self.cut.sum()
+        return Outcome(float(saved), float(found.waits[~self.cut].mean()) / self.others - 1.0)
 
     def longest(self, share: float, machine: float) -> Whole:
         """Return the longest limits, by a share of the limit and minutes of the machine."""
@@ -228,8 +227,7 @@ def outcomes_of(part: LogPart) -> dict[str, list[Outcome]]:
     """Return the outcomes of each rule on a log, one for each seed."""
     found: dict[str, list[Outcome]] = {}
     for seed in range(1, part.options + 1):
-        longer_limits.SEED = seed
-        machine = Machine(site_of(part))
+        machine = Machine(site_of(part, seed))
         if machine.others < MINUTE:
             raise CommandError(f"Jobs of {part.trace} wait less than a minute.", ExitCode.USAGE)
         for name, outcome in machine.outcomes():

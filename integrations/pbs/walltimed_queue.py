@@ -405,6 +405,11 @@ def usual_nodes(nodes):
     for node in nodes.values():
         kind = processors_of(node), str(node.get("sharing", ""))
         kinds.setdefault(name(node.get("queue")), []).append(kind)
+    return most_frequent(kinds)
+
+
+def most_frequent(kinds):
+    """Return the most frequent kind of node of each queue."""
     return {queue: max(set(each), key=each.count) for queue, each in kinds.items()}
 
 
@@ -415,10 +420,9 @@ def gpu_nodes(shown):
         gpus = number_of(table_in(node, "resources_available").get("ngpus"))
         if 0 < gpus <= processors_of(node) <= MOST_CORES:
             kinds.setdefault(name(node.get("queue")), []).append((processors_of(node), gpus))
-    usual = {queue: max(set(each), key=each.count) for queue, each in kinds.items()}
     return [
         {"queue": queue, "processors": processors, "per_gpu": processors // gpus}
-        for queue, (processors, gpus) in usual.items()
+        for queue, (processors, gpus) in most_frequent(kinds).items()
     ]
 
 

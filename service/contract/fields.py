@@ -25,7 +25,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 from predictors.facts import MOST_FEATURES
-from predictors.jobs import LATEST_TIME, LONGEST, MOST_MEMORY
+from predictors.jobs import LATEST_TIME, LONGEST, MOST_MEMORY, MOST_PROCESSORS
 from predictors.registry import METHODS
 from service.errors import InvalidFieldError
 from terminal.words import LONGEST_NAME, PRINTABLE
@@ -140,8 +140,8 @@ Time = Annotated[
     ],
     ErrorSentence("Input should be Unix seconds in [0, 1e11] or an RFC 3339 time"),
 ]
-Processors = Annotated[int, Whole(1, 2**31 - 1)]
-Gpus = Annotated[int, Whole(0, 2**31 - 1)]
+Processors = Annotated[int, Whole(1, MOST_PROCESSORS)]
+Gpus = Annotated[int, Whole(0, MOST_PROCESSORS)]
 Kibibytes = Annotated[float, Field(gt=0, le=MOST_MEMORY, allow_inf_nan=False)]
 Line = Annotated[
     str,

@@ -5,10 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from predictors.jobs import Submission
-
-MOST_PROCESSORS = 2**31 - 1
-"""Most processors of a job."""
+from predictors.jobs import MOST_PROCESSORS, Submission
 
 
 class QueueNodes(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from predictors.jobs import LONGEST, MOST_MEMORY, Submission
+from predictors.jobs import LONGEST, MOST_MEMORY, MOST_PROCESSORS, Submission
 from service.adapters.slurm_fields import (
     KIBIBYTES_PER_MEBIBYTE,
     gpus_in_gres,
@@ -24,7 +24,6 @@ from service.adapters.slurm_fields import (
 )
 from service.adapters.values import count, number, text
 from service.live_queue.taken_processors import (
-    MOST_PROCESSORS,
     ProcessorRequest,
     QueueNodes,
     nodes_by_queue,

@@ -23,7 +23,7 @@ class ChangedQueues:
 
     Args:
         wake: called on the event loop when a queue may be due.
-        known: hold the clusters that have a queue; others are not noted.
+        known: collections of clusters with a queue; changes of other clusters are not noted.
     """
 
     def __init__(self, wake: Callable[[], None], *known: Container[str]) -> None:

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from predictors.jobs import MOST_PROCESSORS
 from simulator.traces.trace import (
     REAL_FIELDS,
     SWF_FIELDS,
@@ -44,13 +45,10 @@ FARTHEST = 1e10
 
 _HEADER = re.compile(r";(?:\s?(\w+):|\s*([A-Z]\w*):(?=\s))\s*(.*?)\s*$")
 _WHOLE = np.array([name not in REAL_FIELDS for name in SWF_FIELDS])
-MOST_PROCESSORS = 2.0**31 - 1
-"""Largest number of processors; no machine has more, and unset numbers of 32 bits are larger."""
-
 _BOUNDS = [
     FARTHEST
     if name in {"submit", "wait", "run"}
-    else MOST_PROCESSORS
+    else float(MOST_PROCESSORS)
     if "processors" in name
     else LARGEST
     for name in SWF_FIELDS
