@@ -5,11 +5,16 @@ import time
 from pathlib import Path
 
 import pytest
-from asgi_client import InProcess, run_of
+from asgi_client import NOW, InProcess, run_of
+from msgspec import to_builtins
+from msgspec.structs import replace
 from runs import a_run, predicted, read_all, reported
 from sqlalchemy import event, make_url
 
-from service.store import Erasure, open_store
+from predictors.methods.forest_trees import one_leaf
+from predictors.registry import PREDICTORS
+from predictors.tuning.plan import TuningPlan
+from service.store import Adoption, Erasure, RoundOutcome, open_store
 
 NAME = "carolina-secret"
 
@@ -67,6 +72,40 @@ def test_no_file_of_the_store_holds_the_name(serve, sqlite_url, walltimed):
     assert set(found_in(directory).values()) == {0}
     service.complete(run_of("later", user="bob"))
     assert set(found_in(directory).values()) == {0}
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_methods_learned_of_a_forgotten_user_is_forgotten_too(serve, sqlite_url, walltimed):
+    """Leaves of a forest, candidates of knn, sums of the choice: as if the runs had never been."""
+    knn = {"knn": {"template": ["application"]}}
+    service = serve(sqlite_url, predictors=knn)
+    seconds = {NAME: 3000.0, "bob": 60.0, "carl": 600.0}
+    service.complete(
+        *(run_of(f"{user}-{n}", user=user, application="a", runtime=seconds[user] + n,
+                 end_time=NOW + 60.0 * n) for n in range(90) for user in reversed(seconds))
+    )  # fmt: skip
+    leaf = Adoption(subject="forest", parameters=to_builtins(replace(one_leaf(), known=0.0)))
+    store = service.worker.store
+    plan = TuningPlan(history=50, training=100, test=100)
+    tuning = store.tunings.begin("default", plan, "history", NOW)
+    store.tunings.finish(tuning, RoundOutcome(knn=None, changes=[]), [leaf], NOW)
+    service.wait_until(lambda: told(service)["forest", "bob"] != 3600.0)
+    before = told(service)
+    assert walltimed("forget", "--user", NAME, "--yes", "-d", sqlite_url)[0] == 0
+    anew = told(serve(sqlite_url, predictors=knn))
+    service.wait_until(lambda: told(service) == anew)
+    changed = {method for method, user in anew if anew[method, user] != before[method, user]}
+    assert changed >= {"attention", "auto", "forest", "knn", "least-cost"}
+
+
+def told(service) -> dict[tuple[str, str], float]:
+    """Predictions of each method for those who stay, and for a stranger."""
+    job = {"application": "a", "submit_time": NOW + 86_400.0}
+    return {
+        (method, user): service.predict(user=user, method=method, **job)["predicted_walltime"]
+        for method in (*PREDICTORS, "auto")
+        for user in ("bob", "carl", "stranger")
+    }
 
 
 def test_a_prediction_that_waited_for_its_record_is_not_stored(store):
