@@ -27,7 +27,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import msgspec
-from httpx import Client
+from httpx import Client, codes
 
 from simulator.cli.players import private_service
 
@@ -269,7 +269,7 @@ def learn(client: Client, batch: int) -> None:
     for first in range(0, len(history), 5000):
         body = {"completions": history[first : first + 5000]}
         client.post("/v1/completions", json=body).raise_for_status()
-    while client.get("/health/ready").json()["lag"]:
+    while (ready := client.get("/health/ready")).status_code != codes.OK or ready.json()["lag"]:
         time.sleep(0.05)
 
 

@@ -49,6 +49,7 @@ from simulator.scheduling.forecast import (
     forecast,
     median_of,
     nominal_coverage,
+    running_runtime,
     varied,
 )
 from simulator.scheduling.parallel import in_parallel
@@ -90,6 +91,7 @@ class Case(NamedTuple):
         arrivals: whether later submissions are in the other futures.
         anew: days after which the record of told starts begins anew; 0 is never.
         right: whether one of the other futures is the truth.
+        shipped: whether starts as of 75e9637f are beside these in place of those by limits.
     """
 
     trace: str
@@ -99,6 +101,7 @@ class Case(NamedTuple):
     arrivals: bool
     anew: int = 0
     right: bool = False
+    shipped: bool = False
 
 
 class Queue(NamedTuple):
@@ -194,6 +197,31 @@ class Site:
         submission = replace(self._runs[job].submission, submit_time=float(self._begin + now))
         return self._player.quantiles(self._method, submission, QUANTILE_GRID, elapsed)
 
+    def as_planned(self, queue: Queue) -> Snapshot:
+        """Return the queue where jobs run as the scheduler plans by the method, as of 75e9637f.
+
+        Such a prediction is careful: that a job runs longer costs more than that it ends early.
+        """
+        shown = queue.shown
+        running = [
+            running_runtime(self._planned(job, queue.now), request, age, "double")
+            for job, request, age in zip(
+                queue.running.tolist(),
+                shown.running.request.tolist(),
+                shown.running.age.tolist(),
+                strict=True,
+            )
+        ]
+        waiting = [self._planned(job, queue.now) for job in queue.waiting.tolist()]
+        return shown.with_runtimes(np.array(running, np.int64), np.array(waiting, np.int64))
+
+    def _planned(self, job: int, now: int) -> int:
+        if self._player is None:
+            return int(self.workload.runtime[job])
+        submission = replace(self._runs[job].submission, submit_time=float(self._begin + now))
+        (found,) = self._player.predict(self._method, [submission])
+        return max(1, int(min(found.predicted_walltime, submission.requested_walltime)))
+
     def _columns(
         self, rows: Integers, quantiles: Sequence[Quantiles], ages: Integers, least: Integers | int
     ) -> QueuedJobs:
@@ -231,12 +259,16 @@ class Telling:
         site: that is forecast.
         arrivals: whether later submissions are in the other futures.
         right: whether one of these futures is the truth, which is not told.
+        shipped: see ``Case``.
     """
 
-    def __init__(self, site: Site, *, arrivals: bool, right: bool) -> None:
+    def __init__(
+        self, site: Site, *, arrivals: bool, right: bool = False, shipped: bool = False
+    ) -> None:
         self._site = site
         self._arrivals = arrivals
         self._right = right
+        self._shipped = shipped
         self._record = ToldRecord()
         self._forecasts: dict[int, JobForecast] = {}
 
@@ -250,7 +282,7 @@ class Telling:
         calibration = Calibration(self._record, nominal_coverage(SAMPLES))
         expected = forecast(queue.shown, BY_LIMITS)
         starts = np.array([expected.start, *self._other_starts(queue, int(expected.start.max()))])
-        limits, true = by_limits(queue.shown), self._site.start[queue.waiting]
+        beside, true = self._beside(queue), self._site.start[queue.waiting]
         if self._right:
             place = Random(queue.now).randrange(1, len(starts))  # noqa: S311 - repeatable
             starts, true = np.delete(starts, place, axis=0), queue.now + starts[place]
@@ -268,11 +300,17 @@ class Telling:
                 end=start,
                 start_interval=shown,
                 end_interval=shown,
-                scheduler=float(queue.now + limits[row]),
+                scheduler=float(queue.now + beside[row]),
             )
             point = calibrated(point, calibration)
             self._forecasts.setdefault(job, JobForecast(predicted=None)).add(point)
             yield job, point, float(true[row])
+
+    def _beside(self, queue: Queue) -> Integers:
+        """Return the starts by the other teller."""
+        if self._shipped:
+            return forecast(self._site.as_planned(queue), BY_LIMITS).start
+        return by_limits(queue.shown)
 
     def _score(self, now: int) -> None:
         """Remember how near the forecasts of the jobs came that have started by now."""
@@ -312,7 +350,7 @@ def told_starts(case: Case) -> list[ToldStart]:
     workload = usable_workload(case.trace, case.limit)
     rules = with_fields(BY_LIMITS, policy=SLURM)
     site = Site(workload, simulate(workload, rules, Estimates.named(REQUESTED)), case.method)
-    telling = Telling(site, arrivals=case.arrivals, right=case.right)
+    telling = Telling(site, arrivals=case.arrivals, right=case.right, shipped=case.shipped)
     found: list[ToldStart] = []
     seen: set[int] = set()
     window = 0
@@ -363,6 +401,7 @@ def main(  # noqa: PLR0913 - options of a command
     arrivals: Annotated[bool, typer.Option(help="Play later submissions, too.")] = False,
     anew: Annotated[int, typer.Option(min=0, help="Days after which records begin anew.")] = 0,
     right: Annotated[bool, typer.Option(help="One of the other futures is the truth.")] = False,
+    shipped: Annotated[bool, typer.Option(help="Beside them starts as of 75e9637f.")] = False,
     limit: Limit = None,
     processes: Processes = None,
     distributed: Distributed = None,
@@ -372,14 +411,14 @@ def main(  # noqa: PLR0913 - options of a command
     For example: python research/starts_in_twin.py *.swf.gz --limit 15000
     """
     cases = [
-        Case(part.trace, limit, method, hours, arrivals, anew, right)
+        Case(part.trace, limit, method, hours, arrivals, anew, right, shipped)
         for part in log_parts(traces, limit)
     ]
     played = in_parallel(told_starts, cases, processes=processes, distributed=distributed)
     for case, told in zip(cases, played, strict=True):
         out.print(f"\n{Path(case.trace).name}, {case.method}, minutes", markup=False)
         held = coverage_by_promise(told), coverage_by_window(told)
-        for line in (*table_of(told, "by limits"), *held):
+        for line in (*table_of(told, "as of 75e9637f" if case.shipped else "by limits"), *held):
             out.print(line, markup=False, soft_wrap=True, highlight=False)
 
 

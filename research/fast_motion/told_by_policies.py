@@ -5,35 +5,79 @@
 Each DIR is one of ``slurm_play.py`` with one partition of whole nodes, as results/starts.txt has
 them. First it prints how near whole schedules are to the real one: of the twin of that release, of
 the twin with the rule of Slurm 25.05 about the ends that a plan waits for, and of two policies of
-papers. Then every 90 minutes of the play its queue is played forward, with the runtimes that came
-and with guessed ones: the request times the median share of the user's last 20 runs before.
+papers. Then every 90 minutes of the play its queue is played forward, with the medians that
+attention predicts, as a service does, and with the runtimes that came.
 """
 
+import argparse
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
+from forecast_play import as_taken, played_run
+from installation import Window
+from msgspec.structs import replace as with_fields
 from recorded_plays import RecordedPlay, read_play, rows_in, rules_of, starts_under, twin_starts
+from slurm_play import window_of
 
+from predictors.jobs import Completion
+from simulator.replay.method_spec import MethodSpec
+from simulator.replay.trace_replay import InProcess
 from simulator.scheduling.estimates import REQUESTED, Estimates
-from simulator.scheduling.forecast import QueuedJobs, Snapshot, forecast, running_runtime
+from simulator.scheduling.forecast import (
+    QUANTILE_GRID,
+    QueuedJobs,
+    Snapshot,
+    forecast,
+    median_of,
+)
 from simulator.scheduling.semantics import SLURM, Semantics
 from simulator.scheduling.simulate import simulate
 from simulator.scheduling.slurm_rules import SlurmRules
 from simulator.scheduling.workload import prepare
-from simulator.traces.swf import read_swf
 from simulator.traces.trace import SWF_FIELDS, Integers, Trace
 
 EVERY, HOUR, MINUTE, NEAR, INTERVAL = 5400, 3600, 60, 600, 31
 RELEVANT_ENDS = 2505
-MOST_RUNS, FEWEST_RUNS, LAST_RUNS = 20_000, 3, 20
+METHOD = "attention"
 POLICIES = ("conservative", "easy")
+
+
+class Medians:
+    """Median runtimes by a method that learns which runs end in a play.
+
+    Args:
+        history: runs that ended before, in the order of their ends.
+        runs: of the play; all times are seconds of it.
+    """
+
+    def __init__(self, history: Sequence[Completion], runs: Sequence[Completion]) -> None:
+        self._player = InProcess({METHOD: MethodSpec.parse(METHOD).predictor()})
+        self._player.observe(history)
+        self._runs = runs
+        self._to_end = sorted(runs, key=lambda run: run.end_time)
+
+    def advance(self, at: int) -> None:
+        """Learn the runs that have ended until a second."""
+        ended = [run for run in self._to_end if run.end_time <= at]
+        self._to_end = self._to_end[len(ended) :]
+        self._player.observe(ended)
+
+    def runtimes(self, places: Integers, at: int, ages: Integers | None = None) -> Integers:
+        """Return the runtimes of jobs as of a second, longer than their ages if they run."""
+        found = np.empty(len(places), np.int64)
+        for row, place in enumerate(places.tolist()):
+            submission = with_fields(self._runs[place].submission, submit_time=float(at))
+            elapsed = None if ages is None else float(ages[row])
+            quantiles = self._player.quantiles(METHOD, submission, QUANTILE_GRID, elapsed)
+            limit = submission.requested_walltime
+            found[row] = limit if quantiles is None else min(limit, median_of(quantiles))
+        return np.maximum(found, 1 if ages is None else ages + 1)
 
 
 class Play(NamedTuple):
@@ -43,63 +87,55 @@ class Play(NamedTuple):
         rules: of its Slurm.
         processors: of the machine.
         taken: processors of the whole nodes that each job takes.
-        runtimes: of each job in seconds, as they came and as they are guessed.
+        medians: of the runtimes, as they are predicted.
     """
 
     jobs: RecordedPlay
     rules: SlurmRules
     processors: int
     taken: Integers
-    runtimes: Mapping[str, Integers]
+    medians: Medians
 
 
 def play_in(directory: Path, traces: Path) -> Play:
-    """Return the first play of a directory, and what the log before it lets one guess."""
+    """Return the first play of a directory, and what the log before it lets a method predict."""
     notes = json.loads((directory / "play.json").read_text())
     jobs = read_play(directory / "first.csv.gz")
     rules = rules_of(directory / "site", notes["first"]["cycle_seconds"])
     assert isinstance(rules, SlurmRules)  # noqa: S101 - not one of PBS
     assert rules.cluster is not None  # noqa: S101 - the site has one
     cpus = rules.cluster.groups[0][1]
-    numbers = [int(row["job"]) for row in rows_in(directory / "first.csv.gz")]
-    log = read_swf(traces / Path(notes["played"]["log"]).name)
-    shares = guessed_shares(log, numbers, float(jobs.submit[0]))
     return Play(
         jobs=jobs,
         rules=rules,
         processors=rules.cluster.cpus,
         taken=-(-jobs.size // cpus) * cpus,
-        runtimes={
-            "known": np.maximum(1, jobs.end - jobs.start),
-            "guessed": np.maximum(1, (shares * jobs.limit).astype(np.int64)),
-        },
+        medians=medians_of(directory, window_in(notes["played"], traces), cpus),
     )
 
 
-def guessed_shares(log: Trace, numbers: list[int], first: float) -> Any:
-    """Return the share of its request that each job is guessed to use.
-
-    Args:
-        numbers: of the jobs in the log.
-        first: submission of the first one in the play.
-    """
-    places = {number: place for place, number in enumerate(log.job.tolist())}
-    users = [int(log.user[places[number]]) for number in numbers]
-    begin = float(log.submit[places[numbers[0]]]) - first
-    ends = log.submit + np.maximum(log.wait, 0) + log.run
-    is_known = (ends < begin) & (log.run > 0) & (log.requested_time > 0)
-    known = np.flatnonzero(is_known)[np.argsort(ends[is_known], kind="stable")][-MOST_RUNS:]
-    of_user: dict[int, list[float]] = defaultdict(list)
-    for place in known.tolist():
-        share = min(1.0, float(log.run[place] / log.requested_time[place]))
-        of_user[int(log.user[place])].append(share)
-    usual = median(share for shares in of_user.values() for share in shares)
-    return np.array(
-        [
-            median(of_user[user][-LAST_RUNS:]) if len(of_user[user]) >= FEWEST_RUNS else usual
-            for user in users
-        ]
+def window_in(played: Mapping[str, str], traces: Path) -> Window:
+    """Return the window of a log that was played, by the notes of the play."""
+    options = argparse.Namespace(
+        log=traces / Path(played["log"]).name,
+        first_day=float(played["first_day"]),
+        days=float(played["days"]),
+        most_jobs=int(played["most_jobs"]),
     )
+    return window_of(options)
+
+
+def medians_of(directory: Path, window: Window, cpus: int) -> Medians:
+    """Return the medians of a method that has learned the runs before a play."""
+    logged = window.runs(lambda _: "all", 0)
+    numbers = window.workload.trace.job.tolist()
+    of_job = {number: run.submission for number, run in zip(numbers, logged, strict=True)}
+    history = [as_taken(run, cpus) for run in logged if run.end_time <= 0]
+    runs = [
+        played_run(of_job[int(row["job"])], row, str(place), cpus)
+        for place, row in enumerate(rows_in(directory / "first.csv.gz"))
+    ]
+    return Medians(sorted(history, key=lambda run: run.end_time), runs)
 
 
 def schedules(play: Play) -> Iterator[tuple[str, Integers]]:
@@ -111,21 +147,19 @@ def schedules(play: Play) -> Iterator[tuple[str, Integers]]:
         yield policy, starts_under(policy, play.jobs, play.processors)
 
 
-def told_at(play: Play, at: int, runtimes: Integers, *, are_known: bool) -> Iterator[Integers]:
+def told_at(play: Play, at: int, *, are_known: bool) -> Iterator[Integers]:
     """Yield the seconds until the starts of the waiting jobs by each policy, then by the twin."""
-    jobs = play.jobs
+    jobs, waiting = play.jobs, waiting_at(play, at)
     running = np.flatnonzero((jobs.start <= at) & (jobs.end > at))
-    ages, limits = at - jobs.start[running], jobs.limit[running]
-    rest = ages + 1 if are_known else [
-        running_runtime(*each, "double")
-        for each in zip(runtimes[running].tolist(), limits.tolist(), ages.tolist(), strict=True)
-    ]  # fmt: skip
-    left = np.maximum(runtimes[running], rest) if are_known else np.array(rest, np.int64)
-    waiting = waiting_at(play, at)
+    ages = at - jobs.start[running]
+    if are_known:
+        runtimes = jobs.end[running] - jobs.start[running], jobs.end[waiting] - jobs.start[waiting]
+    else:
+        runtimes = play.medians.runtimes(running, at, ages), play.medians.runtimes(waiting, at)
     snapshot = Snapshot(
         processors=max(play.processors, int(play.taken[running].sum())),
-        running=columns(play, running, left, ages),
-        waiting=columns(play, waiting, runtimes[waiting], at - jobs.submit[waiting]),
+        running=columns(play, running, runtimes[0], ages),
+        waiting=columns(play, waiting, np.maximum(1, runtimes[1]), at - jobs.submit[waiting]),
     )
     for policy in POLICIES:
         yield forecast(snapshot, Semantics.adjusted("regular", policy=policy)).start
@@ -181,7 +215,7 @@ def twin_of(snapshot: Snapshot, play: Play) -> Integers:
     return np.maximum(0, found[running:] - now)
 
 
-def errors(play: Play, kind: str) -> tuple[Integers, dict[str, Integers]]:
+def errors(play: Play, *, are_known: bool) -> tuple[Integers, dict[str, Integers]]:
     """Return the seconds to come of all told starts, and the errors of each teller."""
     to_come: list[Integers] = []
     found: dict[str, list[Integers]] = defaultdict(list)
@@ -189,8 +223,9 @@ def errors(play: Play, kind: str) -> tuple[Integers, dict[str, Integers]]:
         waiting = waiting_at(play, at)
         if not len(waiting):
             continue
+        play.medians.advance(at)
         to_come.append(play.jobs.start[waiting] - at)
-        told = told_at(play, at, play.runtimes[kind], are_known=kind == "known")
+        told = told_at(play, at, are_known=are_known)
         for name, starts in zip((*POLICIES, "twin"), told, strict=True):
             found[name].append(starts - to_come[-1])
     return np.concatenate(to_come), {name: np.concatenate(each) for name, each in found.items()}
@@ -209,8 +244,8 @@ def print_play(directory: Path, traces: Path) -> None:
             f"{apart.mean() / MINUTE:5.0f} min, mean wait {wait / MINUTE:4.0f} min",
             flush=True,
         )
-    for kind in play.runtimes:
-        to_come, found = errors(play, kind)
+    for kind in ("medians", "known"):
+        to_come, found = errors(play, are_known=kind == "known")
         for name, error in found.items():
             apart, soon = np.abs(error), to_come < HOUR
             print(
