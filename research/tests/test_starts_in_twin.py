@@ -42,6 +42,19 @@ def test_a_future_that_is_the_truth_is_not_told(log):
     assert any(not each.lower <= each.start <= each.upper for each in right)
 
 
+def test_jobs_that_end_as_the_scheduler_plans_start_later_than_by_medians_and_sooner_than_by_limits(
+    log,
+):
+    case = Case(str(log), 900, "least-cost", 6.0, arrivals=False)
+    by_limits, shipped = told_starts(case), told_starts(case._replace(shipped=True))
+    assert [each.ours for each in shipped] == [each.ours for each in by_limits]
+    medians, careful, limits = (
+        np.mean([getattr(each, name) - each.at for each in told])
+        for told, name in ((by_limits, "ours"), (shipped, "slurm"), (by_limits, "slurm"))
+    )
+    assert medians < careful < limits
+
+
 def test_a_late_submission_moves_few_starts_in_the_order_of_submission(log):
     workload = usable_workload(log, 300)
     moves = {
