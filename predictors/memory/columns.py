@@ -75,16 +75,17 @@ Features = tuple[float, float, float]
 """Processors, requested walltime and memory of a job, NaN where unknown."""
 
 PROCESSORS, REQUEST, MEMORY, RUNTIME, END, SUBMIT = range(6)
-PIT, NONCONFORMITY, FAMILIARITY, PIT_PLACE, NONCONFORMITY_PLACE, UNIT = range(6, 12)
-WEIGHT, COST, FIRST, SECOND, THIRD, FOURTH, FIFTH = range(12, 19)
+PIT, NONCONFORMITY, FAMILIARITY, PIT_PLACE, NONCONFORMITY_PLACE, UNIT, UNIT_ROWS = range(6, 13)
+WEIGHT, COST, FIRST, SECOND, THIRD, FOURTH, FIFTH = range(13, 20)
 """Rows of the matrix of numbers; NaN is unknown.
 
 Those behind the first line are derived from it: see ``calibration``, ``recalibration`` for the
 places of a run's PIT value and nonconformity score among earlier ones, ``last_runs`` for the unit
-of the price after the run, and ``choice`` for the costs of candidates.
+of the price after the run and for the rows that it rests on, and ``choice`` for the costs of
+candidates.
 """
 
-NUMBERS, NUMBERS_WITH_COSTS = 12, 19
+NUMBERS, NUMBERS_WITH_COSTS = 13, 20
 """Number of rows of the matrix of numbers, without and with the costs of candidates."""
 
 FEATURES = 3

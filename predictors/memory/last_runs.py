@@ -14,6 +14,7 @@ from predictors.memory.columns import (
     OF_ANOTHER,
     RUNTIME,
     UNIT,
+    UNIT_ROWS,
     USER,
     Columns,
     RowIds,
@@ -25,6 +26,9 @@ IN_UNIT = (1_000, 20)
 
 MOST_STEPS = 4_096
 """Most rows that are looked at, beside those that a table keeps of users without newer runs."""
+
+_ALL = np.inf
+"""Number of rows looked at where more of them would have been."""
 
 
 @compiled
@@ -38,6 +42,14 @@ def last_runs(
         rows: first and end of those that had ended in time and are searched.
         most: number of runs, and of those of one user.
     """
+    return _search(columns, window, rows, most)[0]
+
+
+@compiled
+def _search(
+    columns: Columns, window: RowWindow, rows: tuple[int, int], most: tuple[int, int]
+) -> tuple[RowIds, float]:
+    """Return what ``last_runs`` does, and the number of last rows that this rests on."""
     found, per_user = np.empty(most[0], np.int64), np.zeros(64, np.int64)
     attributes, (first, stop) = columns[1], rows
     lowest = first if window.ordinal == NONE_KEPT else 0
@@ -54,7 +66,7 @@ def last_runs(
         else:
             row = int(np.int64(attributes[OF_ANOTHER, row]))
         steps += 1
-    return found[:count]
+    return found[:count], _ALL if row < lowest and count < most[0] else stop - 1.0 - row
 
 
 @compiled
@@ -69,20 +81,25 @@ def _longer(per_user: RowIds, length: int) -> RowIds:
 def unit_of(columns: Columns, window: RowWindow, rows: tuple[int, int]) -> float:
     """Return the unit of the price: the mean of the last runs' whole seconds; 0 without any.
 
-    It is noted with the last of the runs, for the next job.
+    It is noted with the last of the runs, for the next job, and with the number of rows that it
+    rests on, for jobs to which fewer rows count.
 
     Args:
         window: the rows that may count for a job.
         rows: first and end of those that had ended in time and are searched.
     """
-    numbers, row = columns[0], rows[1] - 1
-    is_noted = window.ordinal != NONE_KEPT and row >= rows[0]
-    if is_noted and not np.isnan(numbers[UNIT, row]):
+    numbers, row, is_asked = columns[0], rows[1] - 1, window.ordinal != NONE_KEPT
+    if row < rows[0]:
+        is_asked = False
+    elif not np.isnan(numbers[UNIT, row]) and (
+        is_asked or numbers[UNIT_ROWS, row] <= rows[1] - rows[0]
+    ):
         return float(numbers[UNIT, row])
-    found, seconds = last_runs(columns, window, rows, IN_UNIT), 0.0
+    found, looked_at = _search(columns, window, rows, IN_UNIT)
+    seconds = 0.0
     for each in found:
         seconds += np.floor(numbers[RUNTIME, each])
     unit = seconds / max(1, len(found))
-    if is_noted:
-        numbers[UNIT, row] = unit
+    if is_asked or looked_at <= rows[1] - rows[0]:
+        numbers[UNIT, row], numbers[UNIT_ROWS, row] = unit, looked_at
     return unit

@@ -93,9 +93,23 @@ def weigh(
     Args:
         settings: most runs of the user, and number of the cluster's last runs to search.
     """
-    most, history = settings
-    numbers = columns[0]
-    first, stop = ended_rows(numbers, window, history)
+    rows_of_runs = ended_rows(columns[0], window, settings[1])
+    values, weights, rows, own, others = support(columns, window, job, settings[0], rows_of_runs)
+    unit = unit_of(columns, window, rows_of_runs)
+    return Evidence(values, weights, rows, own, others, unit)
+
+
+@compiled
+def support(
+    columns: Columns, window: RowWindow, job: JobQuery, most: int, searched: tuple[int, int]
+) -> tuple[Floats, Floats, RowIds, int, int]:
+    """Return the support points, as in an ``Evidence``.
+
+    Args:
+        most: number of runs of the user.
+        searched: first and end of the rows that had ended in time and are searched.
+    """
+    numbers, (first, stop) = columns[0], searched
     runs, weights_of_runs = weigh_runs(columns, window, stop, job, most)
     latest = last_runs(columns, window, (first, stop), OTHERS)
     own, others = len(runs), len(latest) if stop - first >= OTHERS[0] else 0
@@ -109,8 +123,7 @@ def weigh(
         values[own + index] = usage(numbers[RUNTIME, row], numbers[REQUEST, row]) * job.request
         weights[own + index] = _WEIGHT_OF_OTHERS / OTHERS[0]
     order = np.argsort(values, kind="mergesort")
-    unit = unit_of(columns, window, (first, stop))
-    return Evidence(values[order], weights[order], rows[order], own, others, unit)
+    return values[order], weights[order], rows[order], own, others
 
 
 distribution = of_same_types(weigh)
@@ -152,8 +165,9 @@ def score_rows(columns: Columns, rows: tuple[int, int, int], settings: tuple[int
         numbers[PIT, row] = numbers[NONCONFORMITY, row] = -1.0
         if attributes[USER, row] >= 0:
             window = window_of(columns, row, max(oldest, row - settings[1]))
-            found = weigh(columns, window, job_of(columns, row), settings)
-            score_row(numbers, row, found.values, found.weights)
+            job, searched = job_of(columns, row), ended_rows(numbers, window, settings[1])
+            found = support(columns, window, job, settings[0], searched)
+            score_row(numbers, row, found[0], found[1])
 
 
 @compiled

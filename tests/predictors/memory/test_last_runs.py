@@ -106,6 +106,24 @@ def test_kept_runs_count_the_same_whether_older_ones_are_dropped_or_not():
     assert unit(table) == unit(started)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_noted_unit_answers_where_it_rests_on_rows_that_count(seed):
+    """Jobs that are scored search fewer rows than jobs that are asked about, and no kept ones."""
+    random, most = Random(seed), last_runs.IN_UNIT
+    table = table_of(made(random, count=9_000, flooding=0.9), capacity=6_000, kept=20)
+    windows = [window_of(table), window_of(table, kept=False)]
+    numbers = table.columns[0]
+    noted = 0
+    for _ in range(300):
+        window, first = random.choice(windows), random.randrange(table.first, table.first + 3_000)
+        rows = first, random.choice((random.randrange(first, window.stop), window.stop - 5))
+        noted += not np.isnan(numbers[UNIT, rows[1] - 1])
+        runtimes = numbers[RUNTIME, find(table.columns, window, rows, most)]
+        expected = np.floor(runtimes).mean() if len(runtimes) else 0.0
+        assert unit_of(table.columns, window, rows) == pytest.approx(expected, rel=1e-12)
+    assert noted > 50
+
+
 def test_the_unit_is_noted_until_a_run_changes_it():
     runs = [ended(1e6 + 10 * each, float(each), user=f"u{each % 9}") for each in range(90)]
     table = table_of(runs, capacity=100, kept=30)
