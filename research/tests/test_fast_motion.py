@@ -15,9 +15,11 @@ import guard
 import numpy as np
 import private_machine
 import pytest
+from fake_service import fake_service, prediction
 from fast_clock import AHEAD, CRAWL, FastClock, compile_into
 from fast_cluster import SlurmRecords
 from guard import Guard
+from installed_cluster import BUDGET_MS, FILTER
 from patience import eventually
 from played_conf import SiteConfError, plain_conf, read_conf
 from player import Player, PlayJob, Speeds, TooFastError, Watch
@@ -31,6 +33,7 @@ from recorded_plays import (
     write_play,
 )
 from slurm_play import LogJob, play_job
+from slurm_scripts import JOB, LUAS, Site
 
 from predictors.jobs import Submission
 from simulator.scheduling.slurm_rules import SlurmCluster, SlurmPartition, SlurmRules
@@ -422,3 +425,15 @@ def test_the_twin_of_a_play_with_site_factors_orders_by_predicted_lengths():
     )  # fmt: skip
     first, second, third = twin_starts(play, SlurmRules(cluster=TWO_NODES), 2)
     assert first < third < second
+
+
+@pytest.mark.skipif(not LUAS, reason="needs lua with lua-socket")
+def test_the_filter_of_a_play_tells_nothing_of_the_one_script_of_all_its_jobs(tmp_path):
+    site = Site(tmp_path, LUAS[0])
+    with fake_service(prediction()) as service:
+        config = FILTER.format(port=service.port, budget_ms=BUDGET_MS)
+        (tmp_path / "walltimed_config.lua").write_text(config)
+        site.submit(JOB | {"script": "true\n", "work_dir": "/tmp"})
+        (asked,) = service.requests
+    assert (asked["user"], asked["requested_walltime"]) == ("carol", 3600)
+    assert not {"script_hash", "work_dir", "requested_nodes"} & set(asked)

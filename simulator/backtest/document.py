@@ -230,7 +230,8 @@ def text_of(tested: Backtest) -> str:
     verdict = fill(f"{HEADLINES[judged.verdict]}. {judged.sentence}", WIDTH)
     believed = tested.believed.headline()
     believed = "" if believed in judged.reason else believed
-    for text in (played_by(tested), believed, judged.details):
+    pairs = tested.sorting.sentence if tested.sorting else ""
+    for text in (pairs, played_by(tested), believed, judged.details):
         if text:
             verdict += f"\n\n{fill(text, WIDTH)}"
     heads = ("method", "wait", "change", "slowdown", "change", "short")

@@ -71,8 +71,6 @@ def _first(tested: Backtest) -> Iterator[str]:
 
 def _errors(tested: Backtest) -> Iterator[str]:
     requested, predicted = tested.today[0], tested.predicted[0]
-    if tested.sorting is not None:
-        yield tested.sorting.sentence
     yield (
         f"Users' requests miss the run time by {duration(requested.error)} on average; predictions "
         f"of {tested.in_force} would miss it by {duration(predicted.error)}."

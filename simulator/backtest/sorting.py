@@ -10,7 +10,7 @@ from simulator.backtest.site import BacktestSite
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.trace_replay import InProcess, play_jobs
 from simulator.traces.completions import completions
-from terminal.words import share
+from terminal.words import listed
 
 COMPARED, HISTORY = 10_000, 20_000
 """Number of a log's last jobs that are compared, and of the jobs before them that are learned."""
@@ -35,16 +35,36 @@ class Sorting:
     mean: float
 
     @property
+    def shares(self) -> dict[str, float]:
+        """The shares, by the number that orders the jobs."""
+        return {
+            "requests": self.requests,
+            f"mean runtimes by {self.method}": self.mean,
+            f"planned runtimes by {self.method}": self.planned,
+        }
+
+    @property
     def sentence(self) -> str:
         """The shares, and whether an order by predictions can beat one by requests."""
-        beyond = "can" if self.mean > self.requests else "cannot"
+        known = listed([f"{name} for {share:.1%}" for name, share in self.shares.items()])
         return (
-            f"Of pairs of jobs whose runtimes differ by a factor of 2, weighted by the difference, "
-            f"requests put {share(self.requests)} in the right order, mean runtimes by "
-            f"{self.method} {share(self.mean)}, its planned ones {share(self.planned)} (last "
-            f"{self.jobs:,} jobs, no simulation): an order by predictions {beyond} beat one by "
-            "requests."
+            f"Which of two jobs is the shorter one? It is told by {known} of the pairs (50% is "
+            f"chance; {self.compared}). {self.outlook}"
         )
+
+    @property
+    def compared(self) -> str:
+        """The pairs, in words."""
+        return (
+            f"pairs of the last {self.jobs:,} jobs whose runtimes differ by a factor of 2, "
+            "weighted by the difference; nothing is simulated"
+        )
+
+    @property
+    def outlook(self) -> str:
+        """A sentence on whether an order by predictions can beat one by requests."""
+        beyond = "can" if self.mean > self.requests else "cannot"
+        return f"So an order by predictions {beyond} beat one by requests."
 
 
 def sorting_of(

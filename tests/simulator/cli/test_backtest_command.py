@@ -408,7 +408,7 @@ def test_an_order_by_the_ratio_needs_no_age(ordered, lines, largest, played_with
     assert (pairs["method"], pairs["jobs"]) == ("auto", 400)
     assert 0.5 < pairs["requests"] < pairs["mean"] < 1
     text = " ".join(ordered(lines).split())
-    assert f"requests put {pairs['requests']:.0%} in the right order" in text
+    assert f"told by requests for {pairs['requests']:.1%}, mean runtimes by auto for" in text
     assert "nothing bounds how long" not in text
 
 
