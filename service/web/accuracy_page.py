@@ -119,7 +119,8 @@ def start_rows(sources: PageSources, cluster: str) -> list[StartRow]:
 def group_of(told: ToldStartsAnswer) -> str:
     """Return the words for the jobs of a score."""
     if told.queue is not None:
-        return f"first forecast, {told.queue or 'no queue named'}"
+        queue = f"queue {told.queue}" if told.queue else "no queue named"
+        return f"first forecast, {queue}"
     if told.week_begin is not None:
         return f"first forecast, week from {date(told.week_begin)}"
     return HORIZON_WORDS[told.horizon]

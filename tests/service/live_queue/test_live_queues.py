@@ -130,6 +130,7 @@ def test_the_start_of_the_scheduler_is_kept_shown_and_scored(live):
     page = live.get("/accuracy", cluster="hill").text
     assert "Starts of waiting jobs" in page
     assert "the scheduler" in page
+    assert "first forecast, queue short" in page
 
 
 def test_a_job_that_nobody_saw_running_is_scored_by_its_completion(live):
