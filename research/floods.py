@@ -8,10 +8,12 @@ many. Prints, by method and flood, the share of others' runs within their 90% in
 prediction moved that moved most, how many moved by more than 10%, and the median one; all beside
 the same runs of others without the flood. Of `limits` this is the probability that a job ends at
 its limit, and the change in points. With another price an underestimate costs as many of the
-cluster's mean runtimes.
+cluster's mean runtimes. The users of ``forest`` have two hundred runs each, on which its trees are
+learned; ``one leaf`` is a forest whose trees tell nobody apart, the worst there is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -21,8 +23,10 @@ from played_logs import run_script
 from predictors.base import Predictor, Question, UncertainPredictor
 from predictors.jobs import Completion, Submission
 from predictors.limits import LimitHits
-from predictors.methods.forest_trees import one_leaf
+from predictors.methods.forest import Forest
+from predictors.methods.forest_trees import LearnedForest, one_leaf
 from predictors.registry import create
+from predictors.tuning.forest_learning import learned_anew
 from simulator.reports.tables import text_table
 from terminal.console import out
 
@@ -34,19 +38,23 @@ START, DRAWS, COVERAGE, SPREAD = 1e6, 300, 0.9, 0.5
 GOAL = 0.1
 """Largest change that a flood is to make, as a share."""
 
+ONE_LEAF = "one leaf"
+"""A forest of one leaf, which holds all runs."""
+
 METHODS: dict[str, dict[str, Any]] = {
     "attention": {},
     "auto": {"every": 0},
-    "forest": {"learned": one_leaf()},
+    "forest": {},
     "knn": {},
     "last-two": {},
     "least-cost": {},
     "max-usage": {},
+    ONE_LEAF: {"learned": one_leaf()},
     "percentile": {},
 }
-"""Methods and their parameters; of a forest one leaf that holds all runs."""
+"""Methods and their parameters."""
 
-PRICED = ("attention", "auto", "forest", "least-cost")
+PRICED = ("attention", "auto", "forest", "least-cost", ONE_LEAF)
 """Methods whose predictions are estimates of least expected cost."""
 
 LIMITS = "limits"
@@ -59,6 +67,7 @@ KINDS = {
     "full": "the whole day that was requested",
     "alike": "a second, with the names, projects and requests of the others in turn",
     "mixed": "a second, and every 30th run is one of the others",
+    "any": "any part of a request of a minute to a month, every second with names of the others",
 }
 
 LENGTHS = (500, 5_000, 20_000)
@@ -106,15 +115,25 @@ def a_run(user: str, end: float, runtime: float, known: tuple[float, str, str]) 
     return Completion(submission=job, start_time=end - runtime, end_time=end, runtime=runtime)
 
 
-def history() -> list[Completion]:
+def history(method: str) -> list[Completion]:
     """Return the runs before the flood, of the users in turn."""
-    random = np.random.default_rng(1)
-    return [usual_run(each % USERS, START + 60.0 * each, random) for each in range(USERS * RUNS)]
+    random, count = np.random.default_rng(1), USERS * RUNS
+    places = range(-count if method == Forest.name else 0, count)
+    return [usual_run(each % USERS, START + 60.0 * each, random) for each in places]
 
 
-def flood(kind: str, length: int) -> Iterator[Completion]:
+@cache
+def learned_forest() -> LearnedForest | None:
+    """Return the trees that a round learns before the flood."""
+    forest = Forest()
+    for run in history(Forest.name):
+        forest.observe(run)
+    return learned_anew(forest)
+
+
+def flood(kind: str, length: int, seed: int = 3) -> Iterator[Completion]:
     """Yield the runs of one user, a second apart."""
-    start, random = START + 60.0 * USERS * RUNS, np.random.default_rng(3)
+    start, random = START + 60.0 * USERS * RUNS, np.random.default_rng(seed)
     for number in range(length):
         end, other = start + number, usual_run(number // 30 % USERS, start + number, random)
         job = other.submission
@@ -123,10 +142,20 @@ def flood(kind: str, length: int) -> Iterator[Completion]:
         elif kind == "alike":
             known = job.requested_walltime, str(job.project), str(job.application)
             yield a_run(FLOODING, end, 1.0, known)
+        elif kind == "any":
+            yield any_run(end, job, random)
         elif kind == "full":
             yield a_run(FLOODING, end, 86_400.0, (86_400.0, "flood", "array"))
         else:
             yield a_run(FLOODING, end, 1.0, (3_600.0, "flood", "array"))
+
+
+def any_run(end: float, other: Submission, random: np.random.Generator) -> Completion:
+    """Return a run of the one user, of any length and request, with names of its own or not."""
+    request = 60.0 * 43_200.0 ** random.random()
+    is_alike = random.random() < 0.5
+    names = (str(other.project), str(other.application)) if is_alike else (FLOODING, "array")
+    return a_run(FLOODING, end, max(1.0, request * random.random()), (request, *names))
 
 
 def of_others(runs: Iterator[Completion]) -> list[Completion]:
@@ -137,7 +166,8 @@ def of_others(runs: Iterator[Completion]) -> list[Completion]:
 def taught(name: str, runs: Sequence[Completion], *, price: float = 1.0) -> Predictor:
     """Return a method that has observed runs."""
     priced = {"price": price} if name in PRICED else {}
-    method = create(name, **METHODS[name], **priced)
+    trees = {"learned": learned_forest()} if name == Forest.name else {}
+    method = create(Forest.name if name == ONE_LEAF else name, **METHODS[name], **trees, **priced)
     for run in runs:
         method.observe(run)
     return method
@@ -169,15 +199,15 @@ def probabilities(runs: Sequence[Completion]) -> list[float]:
 
 def probability_moves(kind: str, length: int) -> list[float]:
     """Return by how much a flood changes these probabilities, in ascending order."""
-    before = probabilities([*history(), *of_others(flood(kind, length))])
-    now = probabilities([*history(), *flood(kind, length)])
+    before = probabilities([*history(LIMITS), *of_others(flood(kind, length))])
+    now = probabilities([*history(LIMITS), *flood(kind, length)])
     return sorted(abs(one - other) for one, other in zip(before, now, strict=True))
 
 
-def rows(name: str, price: float) -> Iterator[tuple[str, ...]]:
+def rows(name: str, price: float, kinds: Collection[str]) -> Iterator[tuple[str, ...]]:
     """Yield the rows of the table of a method."""
     if name == LIMITS:
-        for kind in KINDS:
+        for kind in kinds:
             for length in LENGTHS:
                 yield (
                     name,
@@ -187,13 +217,14 @@ def rows(name: str, price: float) -> Iterator[tuple[str, ...]]:
                     *_summary(probability_moves(kind, length)),
                 )
         return
-    before = answers(taught(name, history(), price=price))
+    earlier = history(name)
+    before = answers(taught(name, earlier, price=price))
     yield name, "none", "", _share(before.within), "", "", ""
-    for kind in KINDS:
+    for kind in kinds:
         for length in LENGTHS:
-            now = answers(taught(name, [*history(), *flood(kind, length)], price=price))
+            now = answers(taught(name, [*earlier, *flood(kind, length)], price=price))
             if others := of_others(flood(kind, length)):
-                before = answers(taught(name, [*history(), *others], price=price))
+                before = answers(taught(name, [*earlier, *others], price=price))
             moves = now.moves(before)
             yield name, kind, f"{length:,}", _share(now.within), *_summary(moves)
 
@@ -210,15 +241,18 @@ def _share(share: float | None) -> str:
 def main(
     method: Annotated[list[str] | None, typer.Option(help="One of them; else all.")] = None,
     price: Annotated[float, typer.Option(help="Of an underestimate, in mean runtimes.")] = 1.0,
+    kind: Annotated[list[str] | None, typer.Option(help="Of floods; else all.")] = None,
 ) -> None:
     """Print what floods of one user change for others.
 
     Example: python research/floods.py --method attention
     """
     heads = ("method", "flood", "runs", "within 90%", "moved most", "by more than 10%", "median")
-    for kind, words in KINDS.items():
-        out.print(f"{kind}: runs of {words}", markup=False, soft_wrap=True)
-    found = [row for name in method or (*METHODS, LIMITS) for row in rows(name, price)]
+    for each, words in KINDS.items():
+        out.print(f"{each}: runs of {words}", markup=False, soft_wrap=True)
+    found = [
+        row for name in method or (*METHODS, LIMITS) for row in rows(name, price, kind or KINDS)
+    ]
     out.print(text_table(heads, found), markup=False, soft_wrap=True)
 
 

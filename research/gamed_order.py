@@ -5,8 +5,10 @@
 The last 3,000 jobs of each log are played by the twin of Slurm, in the order by the ratio of wait
 and mean runtime. Of the users with most short jobs 1, 5 or 20 turn every tenth of these into a job
 of 24 hours, which has a name of its own, or the name of the short ones. The method knows the 7,000
-jobs before them, and all that ended by the log's own times. With a bound the mean runtime is
-multiplied by the user's recent ratio of actual to predicted runtimes, if that is more than 1.
+jobs before them, and all that ended by the log's own times. With the bound ``ratio`` the mean
+runtime is multiplied by the user's recent ratio of actual to predicted runtimes, if that is more
+than 1. With the bound ``name`` a run of more than twice its prediction has the next jobs of its
+user and name ordered by their requests.
 """
 
 import argparse
@@ -14,6 +16,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,7 +52,12 @@ OWN_NAME, LONG_NAME = 900_001, 900_002
 """Names of a gamer's short jobs, and of the long ones of a user who does not pretend."""
 
 RECENT = 16
-"""Number of a user's last runs whose actual and predicted runtimes are compared."""
+"""Number of a user's last runs whose actual and predicted runtimes are compared; of the bound by
+name of those of the user and the name."""
+
+BOUNDS = ("no", "ratio", "name")
+OUTLIVED = 2.0
+"""Ratio of actual to predicted runtime above which a name loses its head start."""
 
 Flags = NDArray[np.bool_]
 
@@ -84,32 +92,42 @@ def gamed(trace: Trace, gamers: int, *, pretend: bool) -> tuple[Trace, Flags, Fl
     return changed, theirs & is_played, long
 
 
-def lengths_of(trace: Trace, method: str, *, bounded: bool) -> Integers:
-    """Ask a method for the mean runtime of each job at its submission."""
+def lengths_of(trace: Trace, method: str, bound: str) -> Integers:
+    """Ask a method for the mean runtime of each job at its submission, and bound it."""
     runs = list(completions(trace))
     player = InProcess({method: MethodSpec.parse(method).predictor()})
-    found, recent = np.ones(len(runs)), defaultdict[str | None, deque[tuple[float, float]]](deque)
+    found, lengths = np.ones(len(runs)), np.ones(len(runs))
+    recent = defaultdict[tuple[str | None, ...], deque[tuple[float, float]]](
+        partial(deque, maxlen=RECENT)
+    )
+
+    def own(job: int) -> deque[tuple[float, float]]:
+        submission = runs[job].submission
+        name = submission.application if bound == "name" else None
+        return recent[submission.user, name]
 
     def ask(job: int) -> None:
         (answer,) = player.ask(method, [runs[job].submission])
         found[job] = answer.predicted_walltime if answer.mean is None else answer.mean
+        longer = found[job] * factor_of(own(job), bound)
+        lengths[job] = min(runs[job].submission.requested_walltime, longer)
 
     def ended(job: int) -> None:
         player.observe([runs[job]])
-        own = recent[runs[job].submission.user]
-        own.append((runs[job].runtime, found[job]))
-        if len(own) > RECENT:
-            own.popleft()
+        own(job).append((runs[job].runtime, found[job]))
 
-    def ask_bounded(job: int) -> None:
-        ask(job)
-        actual, predicted = np.sum(recent[runs[job].submission.user] or [(1.0, 1.0)], axis=0)
-        longest = runs[job].submission.requested_walltime
-        lengths[job] = min(longest, found[job] * max(1.0, actual / max(1.0, predicted)))
-
-    lengths = np.ones(len(runs)) if bounded else found
-    play_jobs(runs, ended=ended, submitted=ask_bounded if bounded else ask)
+    play_jobs(runs, ended=ended, submitted=ask)
     return np.maximum(1.0, lengths).astype(np.int64)
+
+
+def factor_of(recent: Sequence[tuple[float, float]], bound: str) -> float:
+    """Return by how much a length grows after some actual and predicted runtimes."""
+    if bound == "no" or not recent:
+        return 1.0
+    if bound == "name":
+        return inf if any(each > OUTLIVED * predicted for each, predicted in recent) else 1.0
+    actual, predicted = np.sum(recent, axis=0)
+    return max(1.0, float(actual / max(1.0, predicted)))
 
 
 def play(trace: Trace, lengths: Integers, cores: int | None) -> Schedule:
@@ -143,22 +161,22 @@ def measured(schedule: Schedule, trace: Trace, theirs: Flags, long: Flags) -> Pl
     )
 
 
-def rows(path: Path, method: str) -> Iterator[list[str]]:
+def rows(path: Path, method: str, bounds: Sequence[str]) -> Iterator[list[str]]:
     """Yield a row for each number of users, names and bound."""
     whole = prepare(read_swf(str(path))).trace
     whole = whole.select(np.arange(len(whole)) >= len(whole) - PLAYED - HISTORY)
     cores = next((each for name, each in NODES.items() if path.name.startswith(name)), None)
     for gamers in GAMERS:
-        for bounded in (False, True):
+        for bound in bounds:
             for pretend in (False, True):
                 trace, theirs, long = gamed(whole, gamers, pretend=pretend)
-                lengths = lengths_of(trace, method, bounded=bounded)
+                lengths = lengths_of(trace, method, bound)
                 found = measured(play(trace, lengths, cores), trace, theirs, long)
                 yield [
                     log_name(path),
                     str(gamers),
                     f"{long.sum()}",
-                    "yes" if bounded else "no",
+                    bound,
                     "their short jobs'" if pretend else "its own",
                     *(f"{each:.1f}" for each in found),
                 ]
@@ -175,8 +193,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
     parser.add_argument("--method", default="attention")
+    parser.add_argument("--bound", nargs="*", default=BOUNDS, choices=BOUNDS)
     given = parser.parse_args()
-    found: Sequence[list[str]] = [row for path in given.logs for row in rows(path, given.method)]
+    found = [row for path in given.logs for row in rows(path, given.method, given.bound)]
     print(text_table(HEADS, found))
 
 

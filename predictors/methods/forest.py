@@ -19,7 +19,7 @@ from predictors.memory.calibration import (
     Calibration,
     capacity_for,
 )
-from predictors.memory.columns import Floats, Ids, RowWindow, Running
+from predictors.memory.columns import USER, Floats, Ids, RowWindow, Running
 from predictors.memory.fact_rows import (
     PLACES,
     UNKNOWN_FACT,
@@ -178,6 +178,11 @@ class Forest(DistributionMethod):
     def runtimes(self) -> tuple[Floats, Floats, Floats]:
         """Return runtimes, requests and ends of all stored runs, in order of their ends."""
         return self._recent.outcomes()
+
+    def users(self) -> Ids:
+        """Return the users of all stored runs as numbers, in order of their ends."""
+        first = self._recent.first
+        return self._recent.columns[1][USER, first : first + len(self._recent)]
 
     @property
     def _capacity(self) -> int:

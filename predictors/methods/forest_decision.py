@@ -62,7 +62,8 @@ def evidence_of(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     if len(found.values) > 0:
         for tree in range(settings[3]):
             heads[tree] = leaves.newest[leaf_of(trees, tree, features)]
-    return blended(columns, window, job, settings, (found, model[2]), (leaves.previous, heads))
+    chains = (leaves.previous, heads, settings[3])
+    return blended(columns, window, job, settings, (found, model[2]), chains)
 
 
 distribution = of_same_types(evidence_of)
@@ -97,22 +98,26 @@ def blended(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     job: JobQuery,
     settings: Settings,
     attention: tuple[Evidence, float],
-    chains: tuple[Ids, Ids],
+    chains: tuple[Ids, Ids, int],
 ) -> Evidence:
     """Return the distribution by the leaves, with a share of that by attention.
 
+    Trees without a run in the job's leaf, as after a long job array of another user, have no say:
+    their share is attention's, too.
+
     Args:
         attention: its distribution, and the number of runs that the tail mixture counts for.
-        chains: previous row by tree and row, and the row where the job's leaf begins, by tree.
+        chains: previous row by tree and row, the row where the job's leaf begins, by tree, and the
+            number of trees that are asked.
     """
     found, tail_runs = attention
     _, stop = ended_rows(columns[0], window, settings[1])
     rows = (max(window.first, stop - settings[1]), window.time)
-    values, weights, runs = weigh_leaves(columns, chains[0], chains[1], rows, job)
-    if len(values) == 0:
+    points, runs, answering = weigh_leaves(columns, chains[0], chains[1], rows, job)
+    if answering == 0:
         return found
-    values, weights, runs = mix_tails((values, weights), runs, job.request, tail_runs)
-    share = settings[2]
+    values, weights, runs = mix_tails(points, runs, job.request, tail_runs)
+    share = 1.0 - (1.0 - settings[2]) * answering / chains[2]
     if share > 0.0:
         values = np.concatenate((values, found.values))
         weights = np.concatenate(((1.0 - share) * weights, share * found.weights))
@@ -178,11 +183,12 @@ def distribution_of_row(  # noqa: PLR0913, PLR0917 - machine code takes no struc
     found = describe_job(columns, window, history, job, model, work)
     counted = window_of(columns, row, max(oldest, row - in_leaves))
     heads = np.full(len(leaves.leaf), NO_LEAF, np.int32)
+    is_new = columns[0][END, row] > until
+    first, last = (0, predicting) if is_new else (predicting, len(heads))
     if len(found.values) > 0:
-        is_new = columns[0][END, row] > until
-        for tree in range(0 if is_new else predicting, predicting if is_new else len(heads)):
+        for tree in range(first, last):
             heads[tree] = leaves.previous[tree, row]
-    chains = (leaves.previous, heads)
+    chains = (leaves.previous, heads, last - first)
     return blended(columns, counted, job, settings, (found, model[2]), chains), found
 
 

@@ -59,8 +59,8 @@ def unlink_leaves(leaves: Leaves, begin: int, end: int) -> None:
 @compiled
 def weigh_leaves(
     columns: Columns, previous: Ids, heads: Ids, rows: tuple[int, float], job: JobQuery
-) -> tuple[Floats, Floats, RowIds]:
-    """Return the runs that share leaves with a job: runtimes in ascending order, weights, rows.
+) -> tuple[tuple[Floats, Floats], RowIds, int]:
+    """Return the runs that share leaves with a job, and the number of trees that have some.
 
     Each tree gives the same weight to the IN_LEAF newest runs of its leaf. The weights of all trees
     sum to 1. A run that shares several leaves occurs as often.
@@ -68,6 +68,9 @@ def weigh_leaves(
     Args:
         heads: a row from which the runs of the job's leaf are linked, by tree.
         rows: the first row, and the time (Unix seconds) at which a run must have ended.
+
+    Returns:
+        Runtimes in ascending order with weights, their rows, and the number.
     """
     first, time = rows
     numbers = columns[0]
@@ -88,7 +91,7 @@ def weigh_leaves(
     for index in range(count):
         weights[index] /= trees
     order = np.argsort(values[:count], kind="mergesort")
-    return values[order], weights[order], found[order]
+    return (values[order], weights[order]), found[order], trees
 
 
 ComputeLeaves = Callable[[int, int, Ids], None]

@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from predictors.memory.columns import Floats
+from predictors.memory.columns import Floats, Ids
 from predictors.methods.attention_features import Singles
 from predictors.methods.forest import Forest
 from predictors.methods.forest_features import FEATURES
@@ -28,6 +29,10 @@ FEATURE_SHARE = 1 / 3
 
 MOST_RUNS = 10_000
 """Number of runs that trees are learned on."""
+
+OF_A_USER = MOST_RUNS // 2
+"""Most of these runs that are of one user: trees that know a job array alone divide no other jobs.
+"""
 
 FEWEST_RUNS = 2_000
 """Fewest runs that trees are learned on."""
@@ -74,7 +79,8 @@ def learn(forest: Forest, features: Singles, later: int, seed: int = 0) -> Learn
         later: number of last runs that nothing is learned on.
     """
     runtimes, requests, ends = forest.runtimes()
-    chosen = np.flatnonzero(~np.isnan(features[: len(features) - later, 0]))[-MOST_RUNS:]
+    known = np.flatnonzero(~np.isnan(features[: len(features) - later, 0]))
+    chosen = known[are_newest(forest.users()[known])][-MOST_RUNS:]
     if len(chosen) < FEWEST_RUNS:
         return None
     targets = np.log1p(np.minimum(runtimes, requests)[chosen])
@@ -89,6 +95,14 @@ def learn(forest: Forest, features: Singles, later: int, seed: int = 0) -> Learn
         until=float(ends[chosen[-1]]),
         version=VERSIONS[features.shape[1] > len(FEATURES)],
     )
+
+
+def are_newest(users: Ids) -> NDArray[np.bool_]:
+    """Return which runs are among the OF_A_USER last ones of their user, by the user of each."""
+    newest = np.zeros(len(users), np.bool_)
+    for user in np.unique(users):
+        newest[np.flatnonzero(users == user)[-OF_A_USER:]] = True
+    return newest
 
 
 def fit(features: Singles, targets: Floats, seed: int) -> Trees:

@@ -132,6 +132,23 @@ def test_half_of_the_weight_can_be_that_of_attention():
         assert both.weights[both.values <= seconds].sum() == pytest.approx(sum(halves))
 
 
+def test_trees_without_a_run_in_the_leaf_leave_their_weight_to_attention():
+    """Two of four trees tell no run of the job's: after a job array, say, that fills all leaves."""
+    runs = [ended(100.0 * each, 50.0 * each, requested_memory=90.0) for each in range(1, 9)]
+    job = submission(requested_memory=10.0)
+    both = forest_of(runs, learned(BY_MEMORY, BY_MEMORY, LEAF, LEAF, attention=0.5)).evidence(job)
+    attention = Attention()
+    for run in runs:
+        attention.observe(run)
+    leaf = forest_of(runs, learned(LEAF, LEAF)).evidence(job)
+    attention = attention.evidence(job)
+    assert both.weights.sum() == pytest.approx(1.0)
+    for seconds in (100.0, 200.0, 1000.0, 3600.0):
+        quarter, rest = (each.weights[each.values <= seconds].sum() for each in (leaf, attention))
+        expected = 0.25 * quarter + 0.75 * rest
+        assert both.weights[both.values <= seconds].sum() == pytest.approx(expected)
+
+
 def test_runs_that_the_trees_in_use_know_are_scored_by_the_other_trees():
     """The first tree predicts; until 2,000 s runs are scored by the second, which is one leaf."""
     both = replace(learned(BY_MEMORY, LEAF), calibrating=1, until=2000.0)

@@ -113,3 +113,16 @@ def test_auto_learns_what_only_the_forest_can_know():
     assert np.mean(errors[1200:]) < np.mean(errors[600:1000]) / 10
     answer = auto.predict(log(1401)[-1].submission)
     assert answer.method == "forest"
+
+
+def test_trees_that_are_learned_after_a_job_array_still_divide_the_jobs_of_others(monkeypatch):
+    """Of what they are learned on half is of one user at most."""
+    monkeypatch.setattr(forest_learning, "MOST_RUNS", 600)
+    monkeypatch.setattr(forest_learning, "OF_A_USER", 300)
+    runs = log(500)
+    array = [ended(runs[-1].end_time + 60.0 * each, 30.0, user="array") for each in range(1, 1000)]
+    forest = forest_after([*runs, *array])
+    learned = learn(forest, forest.features(), 0)
+    assert learned.runs == 600
+    trees = unpacked(learned.trees, learned.features)
+    assert FEATURES.index("hour of the day") in trees.features
