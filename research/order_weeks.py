@@ -4,6 +4,7 @@
     .venv/bin/python research/order_weeks.py LOG... --jobs 10000
     .venv/bin/python research/order_weeks.py LOG... --weeks 30 --soft
     .venv/bin/python research/order_weeks.py LOG... --jobs 10000 --bounds
+    .venv/bin/python research/order_weeks.py LOG... --jobs 10000 --classes
 
 Each part of a log is played from an empty machine by the twin of Slurm (one FIFO partition of whole
 nodes) or of PBS, under each order. The method is asked at each submission of the log, and knows the
@@ -12,9 +13,12 @@ average by submission are left out: no order can act there. Orders are compared 
 intervals are those of 95% over resampled parts. With --soft the scheduler plans with TimeMin or
 soft_walltime besides: the least-cost estimate, or a quantile. With --bounds the order by the mean
 is played with other bounds on harm: shares of the longest wait, and lengths held below six hours.
+With --classes the class of sizes or requests, of a hundredth of a log's jobs, is named whose wait
+grows most.
 """
 
 import argparse
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +31,8 @@ from ladder import NODES, bound_precedence, log_name
 from predictors.aged_length import LENGTH_FACTOR, MOST_PRECEDENCE
 from predictors.measures import Seconds, ordered_share
 from predictors.response_ratio import LONGEST
+from simulator.backtest.harm import FEWEST_JOBS_SHARE, LONGER_SECONDS
+from simulator.backtest.site import groupings_of
 from simulator.replay.method_spec import MethodSpec
 from simulator.replay.trace_replay import InProcess, play_jobs
 from simulator.reports.tables import text_table
@@ -142,12 +148,25 @@ BOUND_PAIRS = (
 )
 """The same for bounds on harm."""
 
+CLASS_ORDERS = (
+    Order(),
+    *(Order(by, RESPONSE_RATIO) for by in ("requests", "mean", EXACT)),
+    *(Order("mean", RESPONSE_RATIO, overdue_share=share) for share in (0.0, 0.5)),
+)
+
 SETS = {
     "": (ORDERS, PAIRS),
     "soft": (SOFT_ORDERS, SOFT_PAIRS),
     "bounds": (BOUND_ORDERS, BOUND_PAIRS),
+    "classes": (CLASS_ORDERS, tuple((each.name, SUBMISSION) for each in CLASS_ORDERS[1:])),
 }
 """Orders that are played, and pairs that are compared, by option."""
+
+OPTIONS = {
+    "soft": "what the scheduler plans with",
+    "bounds": "bounds on harm",
+    "classes": "classes of jobs whose waits grow most",
+}
 
 
 class Part(NamedTuple):
@@ -159,6 +178,8 @@ class Part(NamedTuple):
         slowdowns: mean bounded slowdowns.
         longest: longest waits in seconds.
         areas: mean waits weighted by processors times runtime.
+        classes: waits of all jobs of a class of sizes or requests, by class and order, and the
+            number of these jobs.
     """
 
     log: str
@@ -166,6 +187,7 @@ class Part(NamedTuple):
     slowdowns: Mapping[str, float]
     longest: Mapping[str, float]
     areas: Mapping[str, float]
+    classes: Mapping[str, Mapping[str, float]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +330,49 @@ def measured(log: str, schedules: Mapping[str, Schedule]) -> Part:
             name: float(np.average(each.wait, weights=work[name]))
             for name, each in schedules.items()
         },
+        classes=dict(waits_of_classes(schedules)),
     )
+
+
+def waits_of_classes(
+    schedules: Mapping[str, Schedule],
+) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """Yield all jobs, and each class of sizes or requests: its waits by order and its jobs."""
+    trace = schedules[SUBMISSION].workload.trace
+    found = {ALL: np.ones(len(trace), bool)}
+    for kind in groupings_of(trace, users={}, queues={}, accounts={}):
+        if kind.kind in CLASSES:
+            inside = {label: kind.codes == place for place, label in enumerate(kind.names)}
+            found |= {CLASSES[kind.kind].format(label): each for label, each in inside.items()}
+    for label, lines in found.items():
+        waits = {name: float(each.wait[lines].sum()) for name, each in schedules.items()}
+        yield label, {JOBS: float(lines.sum()), **waits}
+
+
+def worst_class(order: str, parts: Sequence[Part]) -> tuple[str, float, float, float]:
+    """Return the class of a log whose wait grows most under an order: its name, share and waits."""
+    sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for part in parts:
+        for label, found in part.classes.items():
+            for name in (JOBS, SUBMISSION, order):
+                sums[label][name] += found[name]
+    jobs = sums[ALL][JOBS]
+    waits = [
+        (label, each[JOBS] / jobs, each[SUBMISSION] / each[JOBS], each[order] / each[JOBS])
+        for label, each in sums.items()
+        if label != ALL and each[JOBS] >= FEWEST_JOBS_SHARE * jobs
+    ]
+    return max(waits, key=lambda each: max(1.0, each[3]) / max(LONGER_SECONDS, each[2]))
+
+
+def rows_of_classes(played: Mapping[str, Played], orders: Sequence[Order]) -> Iterator[list[str]]:
+    """Yield a row for each log and order."""
+    for log, each in played.items():
+        for order in orders if each.parts else ():
+            label, share, today, ordered = worst_class(order.name, each.parts)
+            minutes = (f"{wait / 60:.0f}" for wait in (today, ordered))
+            factor = f"{ordered / max(LONGER_SECONDS, today):.2f}"
+            yield [log, order.name, label, f"{share:.0%}", *minutes, factor]
 
 
 def change(
@@ -346,6 +410,14 @@ def longest_ratio(pair: tuple[str, str], parts: Sequence[Part]) -> float:
 
 HEADS = ("order", "against", "wait", "slowdown", "weighted wait", "longest", "worst log")
 
+ALL, JOBS = "all jobs", "jobs"
+"""Class of all jobs, and the number of jobs beside waits by order."""
+
+CLASSES = {"job sizes": "size {}", "requests": "asking for {}"}
+"""Names of classes by their kind."""
+
+CLASS_HEADS = ("log", "order", "worst class", "jobs", "wait, min", "ordered", "factor")
+
 
 def tables(played: Mapping[str, Played], pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Yield the shares of pairs by log, then the comparisons over all parts and by log."""
@@ -362,6 +434,8 @@ def tables(played: Mapping[str, Played], pairs: Sequence[tuple[str, str]]) -> It
         if group:
             lines = [row_of(pair, group) for pair in pairs]
             yield f"{title}\n\n{text_table(HEADS, lines)}"
+    if pairs == SETS["classes"][1]:
+        yield text_table(CLASS_HEADS, list(rows_of_classes(played, CLASS_ORDERS[1:])))
 
 
 def main() -> None:
@@ -376,7 +450,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0, help="last jobs of each log")
     sets = parser.add_mutually_exclusive_group()
     sets.set_defaults(played="")
-    for name, text in (("soft", "what the scheduler plans with"), ("bounds", "bounds on harm")):
+    for name, text in OPTIONS.items():
         sets.add_argument(f"--{name}", dest="played", action="store_const", const=name, help=text)
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()

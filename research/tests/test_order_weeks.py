@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from ladder import FAIR
 from order_fair_share import RULES, effect_of, finer, passed_on, shares_of_pairs, weekly_shares
-from order_weeks import SETS, Part, change, longest_ratio
+from order_weeks import SETS, Part, change, longest_ratio, waits_of_classes, worst_class
 from workloads import log_of, schedule_of
 
 from simulator.scheduling.estimates import REQUESTED, Estimates
@@ -40,6 +40,23 @@ def test_a_part_counts_as_much_as_another_and_chance_widens_the_interval():
 
 def test_longest_waits_of_a_log_are_compared():
     assert longest_ratio(("one", "other"), [part("a", 10, 20), part("a", 30, 5)]) == 1.5
+
+
+def test_the_class_whose_wait_grows_most_is_found_over_the_parts_of_a_log():
+    def part_of(wide: int, hours: int) -> Part:
+        jobs = [(0, 4, 600, 1200), (0, wide, 600, 3600 * hours), (0, 4, 600, 3600 * hours)]
+        schedules = {
+            "submission": schedule_of(jobs, 4, policy="fcfs"),
+            "ratio mean": schedule_of(jobs, 4, policy="fcfs"),
+        }
+        start = schedules["ratio mean"].start + np.array([0, 1200, 0])
+        schedules["ratio mean"] = replace(schedules["ratio mean"], start=start)
+        return part("a", 1, 1)._replace(classes=dict(waits_of_classes(schedules)))
+
+    label, share, today, ordered = worst_class("ratio mean", [part_of(2, 20), part_of(2, 20)])
+    assert (label, share) == ("asking for 12 to 24 h", pytest.approx(2 / 3))
+    assert ordered - today == pytest.approx(600), "one of two jobs waits 1,200 s longer"
+    assert worst_class("ratio mean", [part_of(1, 20)])[:2] == ("size 1", pytest.approx(1 / 3))
 
 
 def test_shares_of_processor_time_are_those_of_weeks():
