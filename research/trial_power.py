@@ -1,6 +1,7 @@
 """Measures what a trial at a site could detect: the order by predictions on and off by days.
 
     .venv/bin/python research/trial_power.py LOG... --weeks 6
+    .venv/bin/python research/trial_power.py LOG... --weeks 8 --quarters
 
 On days drawn at random the twin of Slurm orders by the ratio of wait to mean runtime, on the others
 by submission: all lengths are one. The queue goes on from day to day. An estimate compares the mean
@@ -13,6 +14,10 @@ windows and calendars: the mean of the estimates beside the truth (the order on 
 for none), their deviation, the power of a one-sided test at 5%, how often the same test finds an
 effect where the order was never on, and the weeks after which four in five trials would detect what
 there is, and waits that are a tenth shorter.
+
+With --quarters nothing is drawn: the order is off for a quarter, and then on for so many weeks. The
+estimate is by how much more of EASY's queue waits after than before, as a site can tell it by two
+backtests. Chance: the same, where the order was never on; by its deviation the power is stated.
 """
 
 import argparse
@@ -38,7 +43,7 @@ from simulator.scheduling.workload import Workload, prepare
 from simulator.traces.swf import read_swf
 from simulator.traces.trace import Integers, Trace
 
-DAY, DAYS_OF_WARM_UP, DAYS_OF_Q = 86400, 7, 3
+DAY, DAYS_OF_WARM_UP, DAYS_OF_Q, DAYS_OF_QUARTER = 86400, 7, 3, 91
 TENTH = float(-np.log(0.9))
 """Waits that are a tenth shorter, as a difference of logarithms."""
 
@@ -74,6 +79,20 @@ class Trial(NamedTuple):
     later: float
     twin: float
     without: tuple[float, float]
+
+
+class Comparison(NamedTuple):
+    """Differences of the logarithm of the waiting jobs, of weeks with the order and without.
+
+    Attributes:
+        truth: the order on, and off, in the same weeks.
+        estimated: with the order, less that of the quarter before, both as shares of EASY's.
+        by_chance: the same, though the order was never on.
+    """
+
+    truth: float
+    estimated: float
+    by_chance: float
 
 
 def switched(workload: Workload, lengths: Integers, is_on: np.ndarray) -> Integers:
@@ -130,17 +149,43 @@ def difference(
     return found
 
 
-def trials_of(trace: Trace, lengths: Integers, given: argparse.Namespace) -> Iterator[Trial]:
-    """Yield trials over random windows of a log, each under several random calendars."""
+def windows_of(
+    trace: Trace, lengths: Integers, given: argparse.Namespace, days: int
+) -> Iterator[tuple[Workload, Integers, np.random.Generator]]:
+    """Yield random windows of a log with the lengths of their jobs, and what calendars follow."""
     random = np.random.default_rng(given.seed)
-    days = DAYS_OF_WARM_UP + 7 * given.weeks
     day = (trace.submit - trace.submit[0]) // DAY
     for _ in range(given.windows):
         first = int(random.integers(given.first, int(day[-1]) - days))
         lines = np.flatnonzero((day >= first) & (day < first + days))
         workload = prepare(trace.select(lines), processors=given.processors)
         if len(workload) == len(lines):
-            yield from of_window(workload, lengths[lines], days, (random, given.calendars))
+            yield workload, lengths[lines], random
+
+
+def trials_of(trace: Trace, lengths: Integers, given: argparse.Namespace) -> Iterator[Trial]:
+    """Yield trials over random windows of a log, each under several random calendars."""
+    days = DAYS_OF_WARM_UP + 7 * given.weeks
+    for workload, known, random in windows_of(trace, lengths, given, days):
+        yield from of_window(workload, known, days, (random, given.calendars))
+
+
+def comparisons_of(
+    trace: Trace, lengths: Integers, given: argparse.Namespace
+) -> Iterator[Comparison]:
+    """Yield comparisons of so many weeks with the quarter before, over random windows of a log."""
+    days = DAYS_OF_WARM_UP + DAYS_OF_QUARTER + 7 * given.weeks
+    for workload, known, _ in windows_of(trace, lengths, given, days):
+        queue = partial(waiting_jobs, workload, days=days)
+        is_on = np.arange(len(workload) + days) >= DAYS_OF_WARM_UP + DAYS_OF_QUARTER
+        ordered = queue(switched(workload, known, is_on))
+        never = queue(switched(workload, known, np.zeros_like(is_on)))
+        elsewhere = queue(simulate(workload, ELSEWHERE, Estimates.named(REQUESTED)).start)
+        on, off, easy = (float(np.log(each[DAYS_OF_QUARTER:].mean()))
+                         for each in (ordered, never, elsewhere))  # fmt: skip
+        before = never[:DAYS_OF_QUARTER].mean() / elsewhere[:DAYS_OF_QUARTER].mean()
+        usual = easy + float(np.log(before))
+        yield Comparison(on - off, on - usual, off - usual)
 
 
 def of_window(
@@ -171,12 +216,14 @@ def of_window(
         )
 
 
-def play(given: argparse.Namespace, path: Path) -> list[Trial]:
-    """Play the trials of a log."""
+def play(given: argparse.Namespace, path: Path) -> list[Trial] | list[Comparison]:
+    """Play the trials of a log, or the comparisons with quarters."""
     trace = prepare(read_swf(str(path))).trace
     trace = trace.select(np.arange(len(trace)) >= len(trace) - given.limit)
     lengths = lengths_of(trace, given.method)["mean"]
     given.processors = prepare(trace).processors_of_machine
+    if given.quarters:
+        return list(comparisons_of(trace, lengths, given))
     return list(trials_of(trace, lengths, given))
 
 
@@ -208,6 +255,21 @@ HEADS = (
 )  # fmt: skip
 
 
+QUARTER_HEADS = ("log", "truth", "estimated", "chance", "power", "power for 10%", "wrong")
+
+
+def table_of_quarters(played: Mapping[str, list[Comparison]]) -> str:
+    """Return the table of comparisons with quarters, of all logs."""
+    rows = []
+    for log, found in played.items():
+        truth, estimated, chance = np.array(found).T
+        spread = float(chance.std())
+        changes = (f"{np.expm1(each.mean()):+.0%}" for each in (truth, estimated))
+        seen = (np.mean(each < -BY_CHANCE * spread) for each in (estimated, chance - TENTH, chance))
+        rows.append([log, *changes, f"{spread:.3f}", *(f"{each:.0%}" for each in seen)])
+    return text_table(QUARTER_HEADS, rows)
+
+
 def tables(played: Mapping[str, list[Trial]], weeks: int) -> str:
     """Return the table of all logs."""
     return text_table(
@@ -220,6 +282,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
     parser.add_argument("--weeks", type=int, default=6)
+    parser.add_argument("--quarters", action="store_true", help="weeks after a quarter without")
     parser.add_argument("--windows", type=int, default=50)
     parser.add_argument("--calendars", type=int, default=4)
     parser.add_argument("--first", type=int, default=30, help="first days that are left out")
@@ -230,7 +293,7 @@ def main() -> None:
     given = parser.parse_args()
     found = in_parallel(partial(play, given), given.logs, processes=given.processes)
     played = {log_name(path): each for path, each in zip(given.logs, found, strict=True)}
-    print(tables(played, given.weeks))
+    print(table_of_quarters(played) if given.quarters else tables(played, given.weeks))
 
 
 if __name__ == "__main__":

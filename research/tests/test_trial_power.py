@@ -2,7 +2,14 @@
 
 import numpy as np
 import pytest
-from trial_power import ORDERED, difference, switched, waiting_jobs
+from trial_power import (
+    ORDERED,
+    Comparison,
+    difference,
+    switched,
+    table_of_quarters,
+    waiting_jobs,
+)
 from workloads import log_of
 
 from simulator.scheduling.estimates import REQUESTED, Estimates
@@ -62,3 +69,9 @@ def test_differences_in_q_find_what_a_day_leaves_to_the_next():
     queue = (usual + 0.5) * np.where(is_on, 0.9, 1.0) * np.where(before, 0.8, 1.0) - 0.5
     assert difference(queue, is_on, usual) == pytest.approx(np.log(0.9), abs=0.02)
     assert difference(queue, is_on, usual, 2) == pytest.approx(np.log(0.72), abs=0.02)
+
+
+def test_a_comparison_with_a_quarter_detects_what_is_beyond_its_chance():
+    found = [Comparison(-0.5, -0.4, chance) for chance in (0.1, -0.1)] * 20
+    row = table_of_quarters({"log": found}).splitlines()[-1].split()
+    assert row == ["log", "-39%", "-33%", "0.100", "100%", "50%", "0%"]
