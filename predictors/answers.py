@@ -50,7 +50,6 @@ from predictors.memory.choice import (
     Gains,
     gains_of_strangers,
     gains_of_user,
-    prior_of,
 )
 from predictors.memory.columns import (
     NOBODY,
@@ -230,17 +229,17 @@ class DistributionMethod:
         """Return whether more than a number of stored runs ended after a time."""
         return self._recent.has_later(end_time, runs)
 
-    def gains(self, submission: Submission, prior: Gains) -> tuple[bool, Gains]:
+    def gains(self, submission: Submission) -> tuple[bool, Gains]:
         """Return whether the user has earlier runs, and the differences of cost of candidates."""
         window, calibration = self._recent.window(submission), self._calibration
         calibration.histograms_at(window)
         columns, user = self._recent.columns, self._recent.ids_of(submission)[0]
-        return gains_at(columns, window, user, calibration.costs, prior)
+        return gains_at(columns, window, user, calibration.costs)
 
-    def cluster_gains(self, prior: Gains) -> tuple[Gains, Gains]:
+    def cluster_gains(self) -> tuple[Gains, Gains]:
         """Return the differences of cost on the cluster: for known users, and for strangers."""
         cluster = self._calibration.costs.cluster
-        known = gains_of_user(np.zeros_like(cluster[KNOWN]), cluster[KNOWN], prior)
+        known = gains_of_user(np.zeros_like(cluster[KNOWN]), cluster[KNOWN])
         return known, gains_of_strangers(cluster[STRANGERS])
 
     def has_distribution(self, submission: Submission) -> bool:
@@ -379,7 +378,7 @@ def bounds_of(  # noqa: PLR0913, PLR0917 - machine code takes no struct
     price, own, others = wanted[0], evidence.own, evidence.others
     found, is_revised = revised(with_facts(evidence, facts), running, job.request)
     if wanted[4] == CHOSEN:
-        gains = gains_in((counts[1], job.user), sums, prior_of(price))
+        gains = gains_in((counts[1], job.user), sums)
         wanted = choose(wanted, gains, counts[1], running[RUNNING])
     _, coverage, rate, elapsed, request_share, weight = wanted
     if weight > 0.0 and running[RUNNING] > 0.0 and own > 0 and not is_revised:
@@ -476,19 +475,16 @@ revised_now = of_same_types(revised)
 
 @of_same_types
 @compiled
-def gains_at(
-    columns: Columns, window: RowWindow, user: int, sums: CostSums, prior: Gains
-) -> tuple[bool, Gains]:
+def gains_at(columns: Columns, window: RowWindow, user: int, sums: CostSums) -> tuple[bool, Gains]:
     """Return whether a user has earlier runs, and the differences of cost of candidates.
 
     Args:
         window: the rows that may count for the job.
         user: id of the job's user.
         sums: of the runs that had ended when the job was submitted.
-        prior: the differences on a cluster without runs.
     """
     familiarity = familiarity_at(columns, window)
-    return familiarity > 0, gains_in((familiarity, user), sums, prior)
+    return familiarity > 0, gains_in((familiarity, user), sums)
 
 
 @compiled

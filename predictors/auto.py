@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple, Self
 
@@ -18,7 +17,7 @@ from predictors.candidates import (
 )
 from predictors.censoring import HEAVY, LIGHT
 from predictors.jobs import LATEST_TIME, Completion, Prediction, Submission
-from predictors.memory.choice import Gains, prior_of
+from predictors.memory.choice import Gains
 from predictors.memory.columns import NOBODY
 from predictors.memory.running_jobs import Start
 from predictors.methods.attention import Attention
@@ -149,11 +148,10 @@ class Auto:
 
     def cluster_costs(self) -> tuple[Mapping[str, float], Mapping[str, float]]:
         """Return ``costs`` on the cluster: for users with earlier runs, and for those without."""
-        price = self._attention.price
-        known, strangers = self._attention.cluster_gains(prior_of(price))
+        known, strangers = self._attention.cluster_gains()
         of_forest: tuple[Gains, Gains] | tuple[()] = ()
         if self._forest.learned is not None:
-            of_forest = self._forest.cluster_gains(prior_by_forest(price))
+            of_forest = self._forest.cluster_gains()
         return (
             named(costs_of_known(known, *of_forest[:1])),
             named(costs_of_strangers(strangers, *of_forest[1:])),
@@ -200,11 +198,10 @@ class Auto:
         """Return the candidates for a job with their costs, in their order."""
         if not self._attention.has_distribution(submission):
             return [(KNOWN[0], 0.0)]
-        price = self._attention.price
-        is_known, gains = self._attention.gains(submission, prior_of(price))
+        is_known, gains = self._attention.gains(submission)
         found = [gains]
         if self._forest.has_distribution(submission):
-            found.append(self._forest.gains(submission, prior_by_forest(price))[1])
+            found.append(self._forest.gains(submission)[1])
         return costs_of_known(*found) if is_known else costs_of_strangers(*found)
 
 
@@ -221,10 +218,3 @@ def costs_of_strangers(gains: Gains, of_forest: Sequence[float] = ()) -> Candida
 def named(costs: CandidateCosts) -> Mapping[str, float]:
     """Return the costs by name of the candidate."""
     return {candidate.name: cost for candidate, cost in costs}
-
-
-@lru_cache
-def prior_by_forest(price: float) -> Gains:
-    """Return the differences of cost of the forest's candidates on a cluster without runs."""
-    wary, warier, *_ = prior_of(price)
-    return 0.0, wary, warier, 0.0, 0.0

@@ -102,20 +102,19 @@ def choose(wanted: Wanted, gains: Gains, familiarity: int, running_jobs: float) 
 
 
 @compiled
-def gains_in(user: tuple[int, int], sums: CostSums, prior: Gains) -> Gains:
+def gains_in(user: tuple[int, int], sums: CostSums) -> Gains:
     """Return the differences of cost of the candidates of a distribution.
 
     Args:
         user: familiarity group and id.
         sums: of the runs that had ended when the job was submitted.
-        prior: the differences on a cluster without runs.
     """
     familiarity, number = user
     if familiarity == 0:
         return gains_of_strangers(sums.cluster[STRANGERS])
     known = sums.cluster[KNOWN]
     own = sums.users[number] if number < len(sums.users) else np.zeros_like(known)
-    return gains_of_user(own, known, prior)
+    return gains_of_user(own, known)
 
 
 @compiled

@@ -46,7 +46,6 @@ from predictors.memory.columns import (
 )
 from predictors.memory.histograms import (
     ALL,
-    ENOUGH,
     LONGEST_WINDOW,
     WINDOWS,
     Histograms,
@@ -151,9 +150,9 @@ class Calibration:
         return counts_of(self._recent.columns, window, (histograms, self.scored, self._costs))
 
     def histograms_at(self, window: RowWindow) -> Histograms:
-        """Return the histograms for a window; NOTHING with fewer than ENOUGH runs."""
+        """Return the histograms for a window, with the costs of its runs; NOTHING without any."""
         if window.time < self._newest or self._changes.first != UNCHANGED:
-            if window.stop - window.first < ENOUGH:
+            if window.stop == window.first:
                 return NOTHING
             ends = self._recent.columns[0][END]
             stop = rows_until(ends, window.first, window.stop, window.time)
@@ -340,7 +339,7 @@ def corrected(counts: Counts, weights: GroupWeights, kind: int, share: float) ->
     """Return the level, or interval width, within which ``share`` of jobs are.
 
     Args:
-        counts: of at least ENOUGH runs.
+        counts: of at least ``histograms.ENOUGH`` runs.
         weights: by ``group_weights``.
         kind: 0 for levels, 1 for widths of central intervals.
         share: less than 1; of n runs it is taken as (n + 1) / n of it.

@@ -53,8 +53,8 @@ BURST_RUNS = 256
 SHRINKAGE = 100.0
 """Weight of the cluster's sums beside those of a user, in runs."""
 
-PRIOR_RUNS = 300.0
-"""Runs that the prior counts for on a cluster without runs; it fades as they end."""
+PRIOR_RUNS = 100.0
+"""Weight of the prior beside the cluster's sums, in runs."""
 
 STRANGERS_ENOUGH = 100.0
 """Fewest runs of users without earlier runs, in weight, that decide how such users are answered."""
@@ -209,33 +209,32 @@ Gains = tuple[float, float, float, float, float]
 NO_GAINS: Gains = (0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-@compiled
-def prior_of(price: float) -> Gains:
-    """Return the differences of cost on a cluster without runs.
-
-    They are an assumption, not a measurement of the site: before anything is known, the larger
-    share on the request is taken to cost 3, 8 and 20% less at a price of 1, 3 and 10 mean runtimes,
-    the smaller one half of that.
-    """
-    warier = -0.03 * price / (1.0 + price / 20.0)
-    return warier / 2, warier, 0.0, 0.0, 0.0
+PRIOR: Gains = (0.025, 0.05, 0.15, 0.0, 0.0)
+"""Differences of cost that are assumed before any run has ended: a candidate with more weight on
+the request answers only where it has cost less."""
 
 
 @compiled
-def gains_of_user(user: Sums, cluster: Sums, prior: Gains) -> Gains:
+def gains_of_user(user: Sums, cluster: Sums) -> Gains:
     """Return the differences of a user, shrunk to those of the cluster: equations 3 and 4."""
-    own_runs, runs = user[0] / _RUNS, cluster[0] / _RUNS
-    unknown = max(0.0, 1.0 - runs / PRIOR_RUNS)
     gains = np.zeros(DIFFERENCES)
     for place in range(DIFFERENCES):
-        gain = prior[place] * unknown
-        if cluster[1] > 0:
-            gain += (1.0 - unknown) * cluster[2 + place] / cluster[1]
-        if user[1] > 0:
-            own = user[2 + place] / user[1]
-            gain = (own_runs * own + SHRINKAGE * gain) / (own_runs + SHRINKAGE)
-        gains[place] = gain
+        gain = _shrunk(cluster, place, PRIOR_RUNS, PRIOR[place])
+        gains[place] = _shrunk(user, place, SHRINKAGE, gain)
     return gains[0], gains[1], gains[2], gains[3], gains[4]
+
+
+@compiled
+def _shrunk(sums: Sums, place: int, weight: float, expected: float) -> float:
+    """Return the difference of a candidate by sums, shrunk to the one that was expected.
+
+    Args:
+        weight: of what was expected, in runs.
+    """
+    if sums[1] <= 0:
+        return expected
+    runs = sums[0] / _RUNS
+    return (runs * sums[2 + place] / sums[1] + weight * expected) / (runs + weight)
 
 
 @compiled

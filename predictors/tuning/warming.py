@@ -3,7 +3,6 @@
 from predictors.answers import DistributionMethod
 from predictors.base import Question
 from predictors.jobs import Completion, Submission
-from predictors.memory.choice import NO_GAINS
 from predictors.methods.attention import Attention
 from predictors.methods.forest import Forest
 from predictors.methods.forest_trees import one_leaf
@@ -36,7 +35,7 @@ def _compile(method: DistributionMethod, runs: list[Completion]) -> None:
         method.ask(runs[-1].submission, question)
     method.predict(runs[-1].submission)
     method.quantiles(runs[-1].submission, (0.5,))
-    method.gains(runs[-1].submission, NO_GAINS)
+    method.gains(runs[-1].submission)
 
 
 def invented_runs() -> list[Completion]:

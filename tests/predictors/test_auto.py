@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 from runs import ended, submission
 
-from predictors.auto import KNOWN, STRANGERS, Auto, prior_by_forest
+from predictors.auto import KNOWN, STRANGERS, Auto
 from predictors.base import Question
 from predictors.jobs import Completion
-from predictors.memory.choice import prior_of
+from predictors.memory.choice import PRIOR
 from predictors.memory.columns import RUNNING
 from predictors.memory.running_jobs import Start
 from predictors.methods.attention import Attention
@@ -108,18 +108,13 @@ def test_the_answers_follow_from_the_runs_wherever_a_process_began():
         assert asked.costs(job) == silent.costs(job)
 
 
-def test_users_who_came_after_the_last_count_are_answered_by_the_cluster_alone():
-    """Many users whose sums have no place yet, on a cluster that is too young to count any run."""
-    runs = log(150, lambda place: 60.0 + place, HOUR, users=70)
-    costs = [taught(runs).costs(next_job(runs, f"u{user}", request=HOUR)) for user in (1, 40, 69)]
-    assert costs[0] == costs[1] == costs[2]
-    assert costs[0]["attention, request 30%"] == prior_of(1.0)[1]
-
-
-@pytest.mark.parametrize(("price", "warier"), [(0.0, 0.0), (1.0, -0.0286), (10.0, -0.2)])
-def test_the_prior_speaks_for_the_request_the_more_an_underestimate_costs(price, warier):
-    assert prior_of(price)[:3] == pytest.approx((warier / 2, warier, 0.0), abs=1e-4)
-    assert prior_by_forest(price)[:3] == pytest.approx((0.0, warier / 2, warier), abs=1e-4)
+def test_costs_count_from_the_first_runs_on():
+    """Jobs that ask for six times what they need: the request is found to cost more at once."""
+    before, after = (
+        taught(runs).costs(next_job(runs, "u1", request=HOUR))["request"]
+        for runs in (log(2, lambda _: 600.0, HOUR), log(100, lambda _: 600.0, HOUR))
+    )
+    assert PRIOR[2] == before < 1.0 < after
 
 
 def burst_of(auto, runs, *, siblings, hours):
