@@ -53,7 +53,7 @@ BURST_RUNS = 256
 SHRINKAGE = 100.0
 """Weight of the cluster's sums beside those of a user, in runs."""
 
-PRIOR_RUNS = 100.0
+PRIOR_RUNS = 200.0
 """Weight of the prior beside the cluster's sums, in runs."""
 
 STRANGERS_ENOUGH = 100.0
