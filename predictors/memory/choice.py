@@ -234,7 +234,8 @@ def _shrunk(sums: Sums, place: int, weight: float, expected: float) -> float:
     if sums[1] <= 0:
         return expected
     runs = sums[0] / _RUNS
-    return (runs * sums[2 + place] / sums[1] + weight * expected) / (runs + weight)
+    found: float = (runs * sums[2 + place] / sums[1] + weight * expected) / (runs + weight)
+    return found
 
 
 @compiled
