@@ -86,6 +86,6 @@ def test_what_models_of_a_log_itself_would_foresee_is_told(tmp_path):
     synthetic(log, jobs=3_000, seed=1)
     words = [sys.executable, RESEARCH / "limits.py", log, "--processes", "1", "--reachable"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    rows = [line.split() for line in done.stdout.splitlines()[2:]]
+    rows = [line.split() for line in done.stdout.strip().splitlines()[2:]]
     assert [row[0] for row in rows] == ["a", "median"]
     assert all(0.0 < float(cell) <= 1.0 for cell in rows[0][1:])
