@@ -51,10 +51,8 @@ BURST_RUNS = 256
 """Number of a user's earlier runs among which those of a burst are looked for."""
 
 SHRINKAGE = 100.0
-"""Weight of the cluster's sums beside those of a user, in runs."""
-
-PRIOR_RUNS = 200.0
-"""Weight of the prior beside the cluster's sums, in runs."""
+"""Weight of the cluster's sums beside those of a user, and of the prior beside those of the
+cluster, in runs."""
 
 STRANGERS_ENOUGH = 100.0
 """Fewest runs of users without earlier runs, in weight, that decide how such users are answered."""
@@ -209,7 +207,7 @@ Gains = tuple[float, float, float, float, float]
 NO_GAINS: Gains = (0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-PRIOR: Gains = (0.025, 0.05, 0.15, 0.0, 0.0)
+PRIOR: Gains = (0.05, 0.1, 0.3, 0.0, 0.0)
 """Differences of cost that are assumed before any run has ended: a candidate with more weight on
 the request answers only where it has cost less."""
 
@@ -219,22 +217,17 @@ def gains_of_user(user: Sums, cluster: Sums) -> Gains:
     """Return the differences of a user, shrunk to those of the cluster: equations 3 and 4."""
     gains = np.zeros(DIFFERENCES)
     for place in range(DIFFERENCES):
-        gain = _shrunk(cluster, place, PRIOR_RUNS, PRIOR[place])
-        gains[place] = _shrunk(user, place, SHRINKAGE, gain)
+        gains[place] = _shrunk(user, place, _shrunk(cluster, place, PRIOR[place]))
     return gains[0], gains[1], gains[2], gains[3], gains[4]
 
 
 @compiled
-def _shrunk(sums: Sums, place: int, weight: float, expected: float) -> float:
-    """Return the difference of a candidate by sums, shrunk to the one that was expected.
-
-    Args:
-        weight: of what was expected, in runs.
-    """
+def _shrunk(sums: Sums, place: int, expected: float) -> float:
+    """Return the difference of a candidate by sums, shrunk to the one that was expected."""
     if sums[1] <= 0:
         return expected
     runs = sums[0] / _RUNS
-    found: float = (runs * sums[2 + place] / sums[1] + weight * expected) / (runs + weight)
+    found: float = (runs * sums[2 + place] / sums[1] + SHRINKAGE * expected) / (runs + SHRINKAGE)
     return found
 
 

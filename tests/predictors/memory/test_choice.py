@@ -33,16 +33,16 @@ def test_one_run_does_not_outweigh_the_cluster_and_four_do():
     """The example of docs/auto.md: request by costs of 60 s, and of 240 s more."""
     cluster = sums(1_000, 50_000, 0, 0, -10_000)
     gains = [gains_of_user(sums(n, 60 * n, 0, 0, 240 * n), cluster)[2] for n in (0, 1, 3, 4)]
-    expected = (1_000 * -0.2 + 200 * 0.15) / 1_200
+    expected = (1_000 * -0.2 + 100 * 0.3) / 1_100
     assert gains == pytest.approx([(4 * n + 100 * expected) / (n + 100) for n in (0, 1, 3, 4)])
     assert gains[2] < 0 < gains[3]
 
 
-def test_a_prior_of_two_hundred_runs_fades_as_runs_end():
+def test_a_prior_of_a_hundred_runs_fades_as_runs_end():
     nobody = sums(0, 0, 0, 0, 0)
-    cluster = [sums(runs, runs * 100, 0, runs * 10, 0) for runs in (0, 200, 300, 800)]
+    cluster = [sums(runs, runs * 100, 0, runs * 20, 0) for runs in (0, 100, 300, 900)]
     gains = [gains_of_user(nobody, each)[1] for each in cluster]
-    assert gains == pytest.approx([0.05, (0.05 + 0.1) / 2, (10 + 30) / 500, (10 + 80) / 1_000])
+    assert gains == pytest.approx([0.1, (0.1 + 0.2) / 2, (10 + 60) / 400, (10 + 180) / 1_000])
 
 
 def test_before_any_run_has_ended_more_weight_on_the_request_is_taken_to_cost_more():
@@ -54,7 +54,7 @@ def test_before_any_run_has_ended_more_weight_on_the_request_is_taken_to_cost_mo
 def test_a_user_who_has_no_place_in_the_sums_yet_gets_what_the_cluster_gets():
     found = no_sums(users=1)
     assert gains_in((1, 70), found) == PRIOR
-    found.cluster[KNOWN][:] = sums(200, 1_000, 100, 0, 0)
+    found.cluster[KNOWN][:] = sums(100, 1_000, 100, 0, 0)
     assert gains_in((1, 70), found)[0] == pytest.approx((PRIOR[0] + 0.1) / 2)
 
 
