@@ -50,21 +50,20 @@ def test_the_first_page_has_700_words():
 
 
 def test_the_first_figure_is_that_of_the_default_method_on_unseen_logs():
-    kept = (ROOT / "results" / "unseen" / "auto.txt").read_text("utf-8")
-    requested = re.findall(r"^requested +\S+% +(\S+) ", kept, re.MULTILINE)
-    default = re.findall(r"^price=1 +(\S+)% +(\S+)$", kept, re.MULTILINE)
-    assert len(requested) == len(default) == 7
-    errors = [
-        (error.replace(",", ""), of.replace(",", ""))
-        for (_, error), of in zip(default, requested, strict=True)
-    ]
-    ratio = median(int(error) / int(of) for error, of in errors)
-    rate = median(float(share) for share, _ in default)
-    assert (round(1 / ratio), round(100 / rate)) == (4, 6)
+    kept = (ROOT / "results" / "auto.txt").read_text("utf-8")
+    table = kept[kept.index("longer than predicted") :].split("\n\n", 1)[0]
+    rows = [line.split() for line in table.splitlines()[2:]]
+    assert len(rows) == 5
+    for *_, requested, predicted, ratio, _ in rows:
+        of_requests = int(predicted.replace(",", "")) / int(requested.replace(",", ""))
+        assert float(ratio) == pytest.approx(of_requests, abs=0.006)
+    ratio = median(float(row[4]) for row in rows)
+    rate = median(float(row[5].rstrip("%")) for row in rows)
+    assert (round(10 * ratio), round(100 / rate)) == (3, 7)
     page = (ROOT / "README.md").read_text("utf-8")
-    assert "seven public logs" in page
-    assert "a quarter of what requests missed them by" in page
-    assert "one job in six ran longer" in page
+    assert "five public logs that it had never seen" in page
+    assert "three tenths of what requests missed them by" in page
+    assert "one job in seven ran longer" in page
 
 
 def test_the_kept_verdicts_are_those_that_backtest_printed():
