@@ -3,7 +3,7 @@
 import pytest
 from asgi_client import NOW, run_of
 
-from predictors.memory.calibration import ENOUGH
+from predictors.memory.histograms import ENOUGH
 
 BY_LEAST_COST = {"user": "ada", "method": "least-cost"}
 
