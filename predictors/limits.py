@@ -1,56 +1,30 @@
 """The probability that a job will end at its limit: a logistic model, recalibrated online.
 
 The weights of the features are the same for all clusters: ``research/limits.py`` learned them from
-public logs. Ended runs recalibrate the logit: at each of ``KNOTS`` logits, the hits among the last
-``WINDOW`` runs of a cluster are compared with those that had been expected, and the difference of
-logits is added, interpolated between knots. Of a user with more than ``MOST_OF_USER`` of these runs
-each counts less, and for the rest as it had been expected: however many of them end at their
-limits, they move the share of hits by ``MOST_OF_USER / WINDOW`` at most.
-
-Sums are whole numbers, and logits of ended runs follow from the runs in the table that had ended
-when they were submitted. So a probability is the same in every process and after any restart.
+public logs. Ended runs recalibrate the logit, see ``hit_calibration``. So a probability is the same
+in every process and after any restart.
 """
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from predictors.base import Memory
 from predictors.compiled import compiled, of_same_types
 from predictors.jobs import Completion, Submission, without_digits
-from predictors.memory.censored import NOT_KNOWN, share_running, walltime_within
-from predictors.memory.columns import (
-    APPLICATION,
-    NONCONFORMITY,
-    PIT,
-    PREVIOUS,
-    PROCESSORS,
-    REQUEST,
-    RUNTIME,
-    SUBMIT,
-    UNKNOWN,
-    USER,
-    Columns,
-    Floats,
-    Ids,
-    width,
+from predictors.memory.censored import NOT_KNOWN, walltime_within
+from predictors.memory.columns import PROCESSORS, REQUEST, RUNTIME, Columns, Floats
+from predictors.memory.hit_calibration import (
+    WINDOW,
+    Sums,
+    no_sums,
+    probability_of,
+    recalibrated,
+    running_logit,
+    slide,
 )
 from predictors.memory.job_table import LATE_JOBS, UNCHANGED, JobTable
-from predictors.memory.limit_features import (
-    HISTORY,
-    LAST_RUNS,
-    Job,
-    Rows,
-    features_at,
-    logit,
-)
-
-WINDOW = 4_000
-"""Number of the cluster's last runs that recalibrate."""
-
-MOST_OF_USER = 400
-"""Weight of a user's runs among those, in runs."""
+from predictors.memory.limit_features import HISTORY, LAST_RUNS, Job, Rows, features_at
 
 ENOUGH = 200
 """Fewest runs of a cluster that a probability is given with."""
@@ -59,18 +33,6 @@ CAPACITY = HISTORY + WINDOW + 2 * LATE_JOBS
 
 NEARLY = 0.98
 """Largest share of the request that the table holds as runtime of a run that met no limit."""
-
-RAW, SHARE = PIT, NONCONFORMITY
-"""Rows of the table's numbers: logit at the submission, and weight of the run."""
-
-KNOTS, LOWEST, HIGHEST = 9, -5.0, 3.0
-"""Number of logits at which hits are counted, and the first and last of them."""
-
-SHRINKAGE = 20.0
-"""Runs that the expected share of hits counts for at a knot."""
-
-BOUND = 6.9
-"""Largest logit either way: probabilities lie within [0.001, 0.999]."""
 
 CHAIN = "chain"
 """Reason of a job whose like were cut and followed at once by another, again and again."""
@@ -83,26 +45,6 @@ LONGER_SHARE = 0.9
 
 CHAIN_LINKS = 2
 """Fewest hits, among a user's last runs, that a like job followed at once in a chain."""
-
-WEIGHTS = (
-    *(-1.1863, -0.0303, 0.0679, 0.1518, -0.1220, 0.2058, 1.7646, 0.0539),
-    *(0.4763, 0.1948, 0.0268, 0.0137, 0.0340, -0.0985, -0.0320),
-)
-"""Weights of the features, learned on the logs that results/limits.txt names."""
-
-NOT_COUNTED = -1.0
-"""Weight of a run of an unknown user."""
-
-RUNS, HITS, EXPECTED = range(3)
-"""Columns of the sums of a knot, in parts of a run."""
-
-_UNIT = float(1 << 20)
-
-Sums = NDArray[np.int64]
-"""By knot: runs, hits, and expected hits."""
-
-Span = tuple[int, int]
-"""First row and end of rows."""
 
 Found = tuple[int, int, int, bool, float, float]
 """Runs, like runs, hits, whether the job is of a chain, probability and longer walltime."""
@@ -164,7 +106,7 @@ class LimitHits:
     def __init__(self) -> None:
         self._recent = JobTable(CAPACITY)
         self._changes = self._recent.watch()
-        self._sums = np.zeros((KNOTS, 3), np.int64)
+        self._sums = no_sums(0)
         self._counted = (0, 0)
 
     def observe(self, completion: Completion) -> None:
@@ -237,6 +179,8 @@ class LimitHits:
         stop = first + len(table)
         before = self._counted if changed >= self._counted[1] else (moved, moved)
         begin = max(first, stop - WINDOW)
+        if len(self._sums) <= table.users:
+            self._sums, before = no_sums(table.users), (moved, moved)
         spans = (before[0] - moved, before[1] - moved), (begin, stop)
         slide(table.columns, self._sums, first, *spans)
         self._counted = (begin + moved, stop + moved)
@@ -271,122 +215,13 @@ def risk_at(  # noqa: PLR0913, PLR0917 - machine code takes no keywords
     elapsed: float,
     follows: bool,  # noqa: FBT001 - likewise
 ) -> Found:
-    """Return the probability of a job, the runs behind it, and the walltime that holds its like.
-
-    If a share s of the jobs that are not cut run longer than ``elapsed``, a probability p becomes
-    p / (p + (1 - p) s).
-    """
+    """Return the probability of a job, the runs behind it, and the walltime that holds its like."""
     features, past = features_at(columns, rows, job)
-    probability = probability_of(recalibrated(sums, raw_logit(features)))
-    if elapsed > 0.0:
-        running = share_running(columns, (*rows, LAST_RUNS), job, elapsed)
-        probability /= probability + (1.0 - probability) * running
+    found = running_logit(columns, rows, job, features, elapsed)
+    probability = probability_of(recalibrated(sums, job[0], elapsed / job[2], found))
     is_chain = past.last_like > 0 and past.links >= CHAIN_LINKS
     is_chain = is_chain or (follows and past.last_same > 0)
     longer = NOT_KNOWN
     if probability >= LIKELY and not is_chain:
         longer = walltime_within(columns, (*rows, LAST_RUNS), job, LONGER_SHARE, elapsed)
     return past.runs, past.like, past.hits, is_chain, round(probability, 4), longer
-
-
-@compiled
-def raw_logit(features: Floats) -> float:
-    """Return the logit by the learned weights."""
-    found = 0.0
-    for place, weight in enumerate(WEIGHTS):
-        found += weight * features[place]
-    return min(BOUND, max(-BOUND, found))
-
-
-@compiled
-def probability_of(found: float) -> float:
-    """Return the probability of a logit."""
-    probability: float = 1.0 / (1.0 + np.exp(-min(BOUND, max(-BOUND, found))))
-    return probability
-
-
-@compiled
-def knot_of(found: float) -> tuple[int, float]:
-    """Return the knot before a logit, and how far the logit lies towards the next."""
-    steps = (min(HIGHEST, max(LOWEST, found)) - LOWEST) / (HIGHEST - LOWEST) * (KNOTS - 1)
-    knot = min(int(steps), KNOTS - 2)
-    return knot, steps - knot
-
-
-@compiled
-def recalibrated(sums: Sums, found: float) -> float:
-    """Return a logit plus the difference of hits and expected hits at the knots beside it."""
-    knot, share = knot_of(found)
-    expected = SHRINKAGE * probability_of(found)
-    shift = 0.0
-    for place in range(2):
-        runs = sums[knot + place, RUNS] / _UNIT + SHRINKAGE
-        observed = logit((sums[knot + place, HITS] / _UNIT + expected) / runs)
-        foreseen = logit((sums[knot + place, EXPECTED] / _UNIT + expected) / runs)
-        shift += (share if place else 1.0 - share) * (observed - foreseen)
-    return found + shift
-
-
-@compiled
-def slide(columns: Columns, sums: Sums, oldest: int, before: Span, after: Span) -> None:
-    """Count the rows ``after`` in place of the rows ``before``; compute logits that are missing.
-
-    Args:
-        columns: the runs.
-        sums: updated.
-        oldest: first row of all.
-        before: the rows that are counted.
-        after: the rows to count.
-    """
-    begin, end = after
-    first, stop = before
-    if not 0 <= first <= begin <= stop <= end or first == stop:
-        first = stop = begin
-        sums[:] = 0
-    for row in range(first, begin):
-        count_row(columns[0], sums, row, -1)
-    for row in range(stop, end):
-        if np.isnan(columns[0][RAW, row]):
-            note_row(columns, oldest, row)
-        count_row(columns[0], sums, row, 1)
-
-
-@compiled
-def note_row(columns: Columns, oldest: int, row: int) -> None:
-    """Note a run's logit at its submission and its weight; runs of unknown users do not count."""
-    numbers, attributes, _ = columns
-    user = attributes[USER, row]
-    request, submit = numbers[REQUEST, row], numbers[SUBMIT, row]
-    job = (user, attributes[APPLICATION, row], request, width(numbers, row), submit)
-    features, _ = features_at(columns, (oldest, row, attributes[PREVIOUS, row]), job)
-    numbers[RAW, row] = raw_logit(features)
-    numbers[SHARE, row] = NOT_COUNTED if user == UNKNOWN else weight_of(attributes, oldest, row)
-
-
-@compiled
-def weight_of(attributes: Ids, oldest: int, row: int) -> float:
-    """Return the weight of a run: less than 1 for a user with most of the last runs."""
-    other = row
-    for _ in range(LAST_RUNS):
-        other = attributes[PREVIOUS, other]
-        if other < oldest:
-            return 1.0
-    runs_in_window = LAST_RUNS * WINDOW / (row - other)
-    return min(1.0, MOST_OF_USER / runs_in_window)
-
-
-@compiled
-def count_row(numbers: Floats, sums: Sums, row: int, change: int) -> None:
-    """Count a run once more at the two knots beside its logit, or once less."""
-    knot, share = knot_of(numbers[RAW, row])
-    weight, expected = numbers[SHARE, row], probability_of(numbers[RAW, row])
-    if weight == NOT_COUNTED:
-        return
-    hits = (1.0 - weight) * expected
-    if numbers[RUNTIME, row] >= numbers[REQUEST, row]:
-        hits += weight
-    for place in range(2):
-        part = (share if place else 1.0 - share) * _UNIT
-        sums[knot + place, RUNS] += change * int(np.rint(part))
-        sums[knot + place, HITS] += change * int(np.rint(part * hits))
-        sums[knot + place, EXPECTED] += change * int(np.rint(part * expected))

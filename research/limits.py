@@ -6,8 +6,9 @@
     .venv/bin/python research/limits.py LOG... --limit 10000 --reachable
 
 Prints a row for each log, over its jobs from number 2,000 on; each is judged as of its
-submission, or, with --used, when it has run for that share of its limit. With --reachable the AUC
-of models that are fitted to the log itself stand beside that of the shipped weights.
+submission, or, with --used, when it has run for that share of its limit; then warnings at a
+probability of each of ``THRESHOLDS``. With --reachable the AUC of models that are fitted to the log
+itself stand beside that of the shipped weights.
 """
 
 from collections import defaultdict, deque
@@ -23,7 +24,7 @@ from played_logs import LogPart, Traces, log_parts, play_logs, run_script
 from scipy.stats import rankdata
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from predictors.base import WARNING_PROBABILITY
+from predictors.base import RUNNING_WARNING_PROBABILITY, WARNING_PROBABILITY
 from predictors.jobs import Completion
 from predictors.limits import LimitHits
 from predictors.memory.columns import Floats
@@ -76,16 +77,22 @@ class Played(NamedTuple):
     weeks: NDArray[np.int64]
     features: Floats
 
-    @property
-    def warned(self) -> Flags:
-        """The jobs whose users would be warned."""
-        return (self.probabilities >= WARNING_PROBABILITY) & ~self.chains
+    def warnings(self, least: float) -> tuple[float, float, float, float]:
+        """Return how warnings from a probability of ``least`` on would have turned out.
 
-    @property
-    def false_alarms(self) -> Floats:
-        """Shares of false alarms among a user's jobs of a week, by week."""
-        alarms = np.bincount(self.weeks, weights=self.warned & ~self.hits)
-        return np.asarray(alarms / np.bincount(self.weeks))
+        Returns:
+            The share of jobs that are warned, of hits among them, the mean share of false alarms
+            among a user's jobs of a week, and the share of the hits without chains that is warned.
+        """
+        warned = (self.probabilities >= least) & ~self.chains
+        alarms = np.bincount(self.weeks, weights=warned & ~self.hits)
+        found = int((warned & self.hits).sum())
+        return (
+            float(warned.mean()),
+            found / max(1, int(warned.sum())),
+            float((alarms / np.bincount(self.weeks)).mean()),
+            found / max(1, int((self.hits & ~self.chains).sum())),
+        )
 
 
 def play(part: LogPart) -> Played:
@@ -174,6 +181,7 @@ def held(hits: Flags, scores: Floats, used: Floats) -> float:
 def row(part: LogPart, played: Played) -> tuple[str, ...]:
     """Return the cells of a log."""
     hits, probabilities = played.hits, played.probabilities
+    least = RUNNING_WARNING_PROBABILITY if part.options else WARNING_PROBABILITY
     return (
         Path(part.trace).name.split(".")[0],
         f"{len(hits):,}",
@@ -187,9 +195,7 @@ def row(part: LogPart, played: Played) -> tuple[str, ...]:
         f"{held(hits, probabilities * played.requested, played.used):.0%}",
         f"{played.chains.mean():.1%}",
         f"{hits[played.chains].mean() if played.chains.any() else 0.0:.0%}",
-        f"{played.warned.mean():.1%}",
-        f"{hits[played.warned].mean() if played.warned.any() else 0.0:.0%}",
-        f"{played.false_alarms.mean():.1%}",
+        *(f"{share:.1%}" for share in played.warnings(least)),
     )
 
 
@@ -206,8 +212,21 @@ HEADS = (
         "held",
         "held by core h",
     ),
-    *("chains", "hit", "warned", "hit", "false alarms"),
+    *("chains", "hit", "warned", "hit", "false alarms", "found"),
 )
+
+THRESHOLDS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.95)
+
+
+def by_threshold(logs: Sequence[Played]) -> str:
+    """Return a table of the medians over logs by threshold, and of the most false alarms."""
+    cells = []
+    for least in THRESHOLDS:
+        outcomes = np.array([each.warnings(least) for each in logs])
+        shares = (*np.median(outcomes, axis=0), outcomes[:, 2].max())
+        cells.append([f"{least:.3g}", *(f"{share:.1%}" for share in shares)])
+    heads = ("from", "warned", "hit", "false alarms", "found", "most false alarms")
+    return text_table(heads, cells)
 
 
 def weights(logs: Sequence[Played]) -> Floats:
@@ -304,6 +323,9 @@ def main(  # noqa: PLR0913 - options of a command
     rows = [row(part, each) for part, each in played]
     areas = [auc(each.hits, each.probabilities) for _, each in played]
     out.print(text_table(HEADS, rows), soft_wrap=True, markup=False)
+    if used:
+        table = by_threshold([each for _, each in played])
+        out.print(f"\n{table}", soft_wrap=True, markup=False)
     out.print(f"\nmedian AUC {np.median(areas):.3f}", markup=False)
 
 

@@ -16,7 +16,11 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from predictors.base import DEFAULT_METHOD, WARNING_PROBABILITY
+from predictors.base import (
+    DEFAULT_METHOD,
+    RUNNING_WARNING_PROBABILITY,
+    WARNING_PROBABILITY,
+)
 from terminal import munge
 
 SYSTEM_SETTINGS = Path("/etc/walltimed/walltimed.toml")
@@ -164,6 +168,12 @@ class Settings(BaseSettings):
         ge=0.05,
         le=1,
         description="Probability of ending at the limit from which on users are warned; 1: never.",
+    )
+    running_warning_probability: float = Field(
+        RUNNING_WARNING_PROBABILITY,
+        ge=0.05,
+        le=1,
+        description="Probability from which on a running job is listed as at risk.",
     )
     predictors: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
@@ -315,6 +325,10 @@ class Settings(BaseSettings):
         description="json: one object per line; console: for people; auto: for people on a "
         "terminal, else JSON.",
     )
+
+    def least_warning(self, elapsed: float | None) -> float:
+        """Return the probability that a warning takes, by the seconds that a job has run."""
+        return self.running_warning_probability if elapsed else self.warning_probability
 
     @property
     def is_default_history(self) -> bool:

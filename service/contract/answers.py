@@ -26,7 +26,8 @@ LimitWarning = Annotated[
     bool,
     Field(
         description="Whether the user should be warned: the probability is at least the setting "
-        "`warning_probability`, and the job is of no chain."
+        "`warning_probability`, of a running job `running_warning_probability`, and the job is of "
+        "no chain."
     ),
 ]
 LikeRuns = Annotated[

@@ -385,7 +385,7 @@ class AtRiskQuery(RequestBody):
         Field(
             None,
             description="Least probability of ending at the limit; default: the setting "
-            "`warning_probability`.",
+            "`running_warning_probability`.",
         )
     )
 

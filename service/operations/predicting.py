@@ -240,7 +240,7 @@ class Predicting:
             explanation=shown.explanation,
             limit_probability=risk.probability,
             limit_reason=risk.reason,
-            limit_warning=risk.warns(self._settings.warning_probability),
+            limit_warning=risk.warns(self._settings.least_warning(body.elapsed)),
             like_runs=risk.runs,
             like_hits=risk.hits,
             longer_walltime=risk.longer_walltime,

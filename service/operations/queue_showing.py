@@ -156,7 +156,7 @@ class ShowingQueues(ShowingQueue):
         )
         self._worker = worker
         self._coverage = worker.settings.coverage
-        self._warning = worker.settings.warning_probability
+        self._least_warning = worker.settings.least_warning
         self._keeper = worker.queues
         self._follower = worker.follower
         self._store = worker.store
@@ -247,7 +247,7 @@ class ShowingQueues(ShowingQueue):
         state, nodes = self._follower.state_of(submission.cluster), self._keeper.queue_nodes
         longest = longest_of(nodes(submission.cluster), submission.queue)
         risk = state.limit_risk(submission, elapsed, longest=longest)
-        return limit_answer(risk, warning=self._warning)
+        return limit_answer(risk, warning=self._least_warning(elapsed))
 
     def _prediction(
         self, job: LiveJob, forecast: JobForecast | None, elapsed: float | None

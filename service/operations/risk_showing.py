@@ -16,7 +16,7 @@ class ShowingRisks:
     def __init__(self, worker: Worker, queues: ShowingQueues) -> None:
         self._queues = queues
         self._follower = worker.follower
-        self._warning = worker.settings.warning_probability
+        self._warning = worker.settings.running_warning_probability
         self._max_age = worker.settings.snapshot_max_age_seconds
         self._clock = worker.clock
 

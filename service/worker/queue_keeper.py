@@ -378,7 +378,8 @@ class QueueKeeper:
 
     async def _count_risks(self, snapshot: QueueSnapshot, now: float) -> None:
         """Count the running jobs that will probably be cut, in the metrics."""
-        state, least = self._follower.state_of(snapshot.cluster), self._settings.warning_probability
+        state = self._follower.state_of(snapshot.cluster)
+        least = self._settings.running_warning_probability
         found = await jobs_at_risk(snapshot, state, now=now, used=MOSTLY_USED, least=least)
         self._metrics.queues.at_risk.labels(snapshot.cluster).set(len(found))
 

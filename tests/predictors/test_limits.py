@@ -217,6 +217,41 @@ def test_shares_of_hits_recalibrate_the_probabilities():
     assert expected == pytest.approx(hits, rel=0.05)
 
 
+def late_running(place, chance, share, user=None):
+    """Return a run that came to nine tenths of its limit, and ends there with a probability."""
+    is_cut = chance.random() < share
+    runtime = HOUR if is_cut else chance.uniform(0.9, 0.97) * HOUR
+    return run(place, runtime, user or f"u{place % 400}", application=str(place)), is_cut
+
+
+def at_80_percent(limits, each):
+    asked = replace(each.submission, submit_time=each.start_time + 0.8 * HOUR)
+    return limits.of(asked, 0.8 * HOUR).probability
+
+
+def test_hits_of_runs_that_came_so_far_recalibrate_the_probabilities_of_running_jobs():
+    limits, chance = taught(others(3000)), random.Random(3)
+    expected = hits = 0.0
+    for place in range(3000, 7000):
+        each, is_cut = late_running(place, chance, 0.3)
+        if place > 5000:
+            expected += at_80_percent(limits, each)
+            hits += is_cut
+        limits.observe(each)
+    assert expected == pytest.approx(hits, rel=0.1)
+
+
+def test_what_became_of_a_users_own_running_jobs_counts_for_that_user_alone():
+    chance = random.Random(5)
+    calm = [late_running(place, chance, 0.3)[0] for place in range(3000)]
+    own = [late_running(place, chance, 0.9, user="ada")[0] for place in range(3000, 3300)]
+    limits, before = taught(calm + own), taught(calm)
+    asked = late_running(9000, chance, 0.5, user="ada")[0]
+    other = late_running(9001, chance, 0.5, user="u7")[0]
+    assert at_80_percent(limits, asked) > 0.8
+    assert at_80_percent(limits, other) == pytest.approx(at_80_percent(before, other), abs=0.1)
+
+
 def test_one_user_hardly_moves_the_probabilities_of_others():
     calm = mixed(4000)
     flood = [run(4000 + place, HOUR, "flood", application="app1") for place in range(2500)]
