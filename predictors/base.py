@@ -19,7 +19,7 @@ REQUESTED = "requested"
 WARNING_PROBABILITY = 0.6
 """Usual probability of ending at the limit from which on users are warned."""
 
-RUNNING_WARNING_PROBABILITY = 0.9
+RUNNING_WARNING_PROBABILITY = 0.875
 """Likewise of jobs that run: most of those that come to 80% of their limit end there."""
 
 COLD_START = Basis(jobs=0, reason="cold-start")

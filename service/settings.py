@@ -173,7 +173,7 @@ class Settings(BaseSettings):
         RUNNING_WARNING_PROBABILITY,
         ge=0.05,
         le=1,
-        description="Probability from which on a running job is listed as at risk.",
+        description="Likewise of running jobs.",
     )
     predictors: dict[str, dict[str, Any]] = Field(
         default_factory=dict,

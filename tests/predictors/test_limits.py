@@ -219,36 +219,38 @@ def test_shares_of_hits_recalibrate_the_probabilities():
 
 def late_running(place, chance, share, user=None):
     """Return a run that came to nine tenths of its limit, and ends there with a probability."""
-    is_cut = chance.random() < share
-    runtime = HOUR if is_cut else chance.uniform(0.9, 0.97) * HOUR
-    return run(place, runtime, user or f"u{place % 400}", application=str(place)), is_cut
+    request = HOUR + 60 * (place % 97)
+    runtime = request if chance.random() < share else chance.uniform(0.9, 0.97) * request
+    return run(place, runtime, user or f"u{place % 400}", request, application=str(place))
 
 
 def at_80_percent(limits, each):
-    asked = replace(each.submission, submit_time=each.start_time + 0.8 * HOUR)
-    return limits.of(asked, 0.8 * HOUR).probability
+    elapsed = 0.8 * each.submission.requested_walltime
+    asked = replace(each.submission, submit_time=each.start_time + elapsed)
+    return limits.of(asked, elapsed).probability
 
 
 def test_hits_of_runs_that_came_so_far_recalibrate_the_probabilities_of_running_jobs():
     limits, chance = taught(others(3000)), random.Random(3)
     expected = hits = 0.0
     for place in range(3000, 7000):
-        each, is_cut = late_running(place, chance, 0.3)
+        each = late_running(place, chance, 0.3)
         if place > 5000:
             expected += at_80_percent(limits, each)
-            hits += is_cut
+            hits += each.met_limit
         limits.observe(each)
     assert expected == pytest.approx(hits, rel=0.1)
 
 
-def test_what_became_of_a_users_own_running_jobs_counts_for_that_user_alone():
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_what_became_of_a_users_own_running_jobs_counts_for_that_user_alone(share):
     chance = random.Random(5)
-    calm = [late_running(place, chance, 0.3)[0] for place in range(3000)]
-    own = [late_running(place, chance, 0.9, user="ada")[0] for place in range(3000, 3300)]
+    calm = [late_running(place, chance, 0.3) for place in range(3000)]
+    own = [late_running(place, chance, share, user="ada") for place in range(3000, 3300)]
     limits, before = taught(calm + own), taught(calm)
-    asked = late_running(9000, chance, 0.5, user="ada")[0]
-    other = late_running(9001, chance, 0.5, user="u7")[0]
-    assert at_80_percent(limits, asked) > 0.8
+    asked = late_running(9000, chance, 0.5, user="ada")
+    other = late_running(9001, chance, 0.5, user="u7")
+    assert at_80_percent(limits, asked) == pytest.approx(share, abs=0.1)
     assert at_80_percent(limits, other) == pytest.approx(at_80_percent(before, other), abs=0.1)
 
 

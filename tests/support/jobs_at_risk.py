@@ -28,9 +28,12 @@ def run(job_id, user, runtime, request, end):
 def taught(serve, url, **options):
     """A service that knows ada, whose jobs are cut after an hour, and calm users."""
     service = serve(url, **options)
-    calm = [run(f"c{n}", f"u{n % 20}", 600, 3600, NOW - 10_000 * (250 - n)) for n in range(240)]
+    calm = [
+        run(f"c{n}", f"u{n % 20}", 600 if n % 3 else 3400, 3600, NOW - 10_000 * (250 - n))
+        for n in range(240)
+    ]
     uncut = [run(f"u{n}", "ada", 5000 + n, 36_000, NOW - 90_000 - 9000 * n) for n in range(9)]
-    cut = [run(f"a{n}", "ada", 3600, 3600, NOW - 20_000 - 9000 * n) for n in range(6)]
+    cut = [run(f"a{n}", "ada", 3600, 3600, NOW - 20_000 - 9000 * n) for n in range(12)]
     service.complete(*calm, *uncut, *cut)
     return service
 

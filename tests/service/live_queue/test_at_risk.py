@@ -25,7 +25,7 @@ def test_running_jobs_that_will_probably_be_cut_are_listed_with_what_they_are_mi
     assert [each["job_id"] for each in answer["jobs"]] == ["2", "1"]
     first = answer["jobs"][0]
     assert first["limit_time"] == now - 3300 + 3600
-    assert first["limit"]["probability"] >= answer["probability"] == 0.6
+    assert first["limit"]["probability"] >= answer["probability"] == 0.875
     assert first["limit"]["warning"] is True
     assert first["missing"] == 6300 - 3600
     assert first["end_time"] == now - 3300 + 6300
@@ -91,7 +91,7 @@ def test_pages_show_jobs_at_risk_and_what_a_job_that_will_be_cut_would_need(serv
     assert "hill: 1 running job will probably be cut." in service.request("GET", "/").text
     shown = service.request("GET", "/job?cluster=hill&id=%3Cb%3E4711").text
     assert "will probably be cut" in shown
-    assert "6 of the last 6 like it did" in shown
+    assert "12 of the last 12 like it did" in shown
     detail = service.get("/v1/clusters/hill/jobs/<b>4711")
     assert detail.json()["limit"]["warning"] is True
     assert detail.json()["limit"]["longer_walltime"] > 3600
