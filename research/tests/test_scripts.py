@@ -81,6 +81,19 @@ def test_hits_are_foreseen_and_longer_requests_suggested_on_a_log(tmp_path):
         assert done.stdout.splitlines()[2].split()[0] == "a"
 
 
+def test_warnings_of_running_jobs_are_fewer_from_a_higher_probability_on(tmp_path):
+    log = tmp_path / "a.swf"
+    synthetic(log, jobs=3_000, seed=1)
+    words = [sys.executable, RESEARCH / "limits.py", log, "--processes", "1", "--used", "0.8"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    table = done.stdout[done.stdout.index("\nfrom ") :].splitlines()
+    rows = [line.split() for line in table[3:] if line.startswith("0.")]
+    warned = [float(row[1].rstrip("%")) for row in rows]
+    assert [row[0] for row in rows][:2] == ["0.5", "0.6"]
+    assert warned[0] > 0
+    assert warned == sorted(warned, reverse=True)
+
+
 def test_what_models_of_a_log_itself_would_foresee_is_told(tmp_path):
     log = tmp_path / "a.swf"
     synthetic(log, jobs=3_000, seed=1)
