@@ -51,6 +51,9 @@ UNCHANGED = 1 << 62
 FEWEST_ROWS = 32
 """Number of rows of a new table."""
 
+FEWEST_USERS = 4
+"""Number of users that a new table has room for: sums by user are as long."""
+
 
 class InternedNames:
     """Ids (small numbers) of strings; an id is free again when its string is no longer used."""
@@ -171,7 +174,7 @@ class JobTable:
         self._first = 0
         self._stop = 0
         self._interned = tuple(InternedNames() for _ in TEMPLATE_ATTRIBUTES)
-        self._newest = np.full(FEWEST_ROWS, UNKNOWN, dtype=np.int32)
+        self._newest = np.full(FEWEST_USERS, UNKNOWN, dtype=np.int32)
         self.facts: fact_rows.FactRows = np.empty((0, fact_rows.WIDTH), np.float32)
         self._fact_sums = np.zeros((fact_rows.SUMS, fact_rows.PLACES))
         self._fact_weights: Floats | None = None
