@@ -10,6 +10,7 @@ from service.contract.reports import (
     MOST_ROWS,
     RequestsQuery,
     RequestsReportAnswer,
+    UserReportAnswer,
     UsersQuery,
     UsersReportAnswer,
 )
@@ -67,8 +68,15 @@ def view(
         "extensions": report.extensions[:SHOWN_EXTENSIONS],
         "effects": EFFECTS,
         "saved": [each.saved_hours for each in report.extensions if each.effect == "saved"],
-        "gaining": [user for user in report.users if user.gain_hours > 0][:SHOWN_USERS],
+        "gaining": with_most_to_gain(report.users)[:SHOWN_USERS],
     }
+
+
+def with_most_to_gain(users: Sequence[UserReportAnswer]) -> list[UserReportAnswer]:
+    """Return the users with hours that they could request less or that were cut off, most first."""
+    hours = [(user.gain_hours + user.cut_hours, user) for user in users]
+    hours.sort(key=lambda each: -each[0])
+    return [user for gained, user in hours if gained > 0]
 
 
 def user_view(

@@ -1,11 +1,13 @@
 """What the page about users adds up."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 from service.auth import EVERYBODY
 from service.contract.reports import (
     RequestSumsAnswer,
     UserReportAnswer,
+    UsersQuery,
     UsersReportAnswer,
 )
 from service.web import users_page
@@ -47,3 +49,10 @@ def test_what_better_requests_would_spare_is_that_of_all_users():
     assert "would have asked for 3,000 hours less" in view["sentence"]
     assert view["sentence"].endswith("ended at their limit used 2 hours.")
     assert len(view["gaining"]) == 25
+
+
+def test_users_whose_jobs_were_cut_off_stand_beside_those_who_request_too_much():
+    (usual,) = Reporting(1).by_user(UsersQuery(cluster="hill"), None).users
+    cut = replace(usual, user="bob", gain_hours=0.0, cut_hours=28.0)
+    content = replace(usual, user="cyd", gain_hours=0.0, cut_hours=0.0)
+    assert users_page.with_most_to_gain([usual, content, cut]) == [cut, usual]
