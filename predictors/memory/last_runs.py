@@ -28,7 +28,7 @@ MOST_STEPS = 4_096
 """Most rows that are looked at, beside those that a table keeps of users without newer runs."""
 
 _ALL = np.inf
-"""Number of rows looked at where more of them would have been."""
+"""Number of rows that a unit rests on where older rows, if they counted, would change it."""
 
 
 @compiled

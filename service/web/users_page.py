@@ -74,9 +74,8 @@ def view(
 
 def with_most_to_gain(users: Sequence[UserReportAnswer]) -> list[UserReportAnswer]:
     """Return the users with hours that they could request less or that were cut off, most first."""
-    hours = [(user.gain_hours + user.cut_hours, user) for user in users]
-    hours.sort(key=lambda each: -each[0])
-    return [user for gained, user in hours if gained > 0]
+    gaining = [user for user in users if user.gain_hours + user.cut_hours > 0]
+    return sorted(gaining, key=lambda user: -(user.gain_hours + user.cut_hours))
 
 
 def user_view(
